@@ -23,7 +23,7 @@ from skillpager import errors, types
 
 DOCS = ROOT / "docs"
 # its content is in docstrings
-FROM_DOCSTRINGS = DOCS / "library.md"
+FROM_DOCSTRINGS = DOCS / "python.md"
 WRITTEN = sorted(set(DOCS.glob("*.md")) - {FROM_DOCSTRINGS})
 PHONE = {"width": 360, "height": 740}
 

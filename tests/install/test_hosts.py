@@ -323,7 +323,9 @@ def test_files_are_where_the_documentation_says(platform: str, name: str) -> Non
 
 def test_documentation_lists_each_host_as_it_is() -> None:
     _, *rows = [
-        line for line in (ROOT / "docs" / "hosts.md").read_text().splitlines() if line.startswith("| `")
+        line
+        for line in (ROOT / "docs" / "hosts.md").read_text().partition("## MCP server")[0].splitlines()
+        if line.startswith("| `")
     ]
     assert len(rows) == len(HOSTS)
     for host, row in zip(HOSTS, rows, strict=True):

@@ -55,7 +55,7 @@ EXAMPLES = {
     ],
 }
 
-DOCUMENT = (ROOT / "docs" / "adapters.md").read_text(encoding="utf-8")
+DOCUMENT = (ROOT / "docs" / "python.md").read_text(encoding="utf-8").partition("## Adapters")[2]
 BLOCKS = re.findall(r"```python\n(.*?)```", DOCUMENT, re.DOTALL)
 
 

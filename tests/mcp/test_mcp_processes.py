@@ -241,7 +241,7 @@ def test_ctrl_c_ends_it_without_a_traceback(tmp_path: Path, options: list[str]) 
 
 
 def test_configurations_in_the_docs_parse_and_start_a_server(tmp_path: Path) -> None:
-    text = (ROOT / "docs" / "mcp.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "hosts.md").read_text(encoding="utf-8").partition("## MCP server")[2]
     blocks = [json.loads(block) for block in re.findall(r"```json\n(.*?)```", text, re.DOTALL)]
     blocks += [tomllib.loads(block) for block in re.findall(r"```toml\n(.*?)```", text, re.DOTALL)]
     entries = [entry for block in blocks for servers in block.values() for entry in servers.values()]
@@ -252,7 +252,7 @@ def test_configurations_in_the_docs_parse_and_start_a_server(tmp_path: Path) -> 
 
 
 def test_tools_and_their_arguments_are_those_of_the_docs(pager: SkillPager) -> None:
-    text = (ROOT / "docs" / "mcp.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "hosts.md").read_text(encoding="utf-8").partition("## MCP server")[2]
     rows = re.findall(r"^\| `(\w+)` \| (.*?) \|", text, re.MULTILINE)
     documented = {name: re.findall(r"`(\w+)`", arguments) for name, arguments in rows}
 

@@ -95,7 +95,7 @@ def mcp(folders: SkillFolders = None, *, served: McpOptions, options: PagerOptio
             mcp_server.serve_http(server, listening)
         else:
             if sys.stdin.isatty():
-                note("waiting for an MCP client on stdin; agents start this command themselves (docs/mcp.md)")
+                note("waiting for an MCP client on stdin; agents start this command (docs/hosts.md)")
             # instructions of this text name no skill, and do not mention that there are many
             if server.instructions == mcp_server.USE and (missing := missing_skills(library)):
                 note(missing)
