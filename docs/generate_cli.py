@@ -1,6 +1,13 @@
-"""Write docs/cli.md from the `--help` of every command: `python docs/generate_cli.py`."""
+"""Write docs/cli.md from the `--help` of every command: `python docs/generate_cli.py`.
 
-from collections.abc import Iterator
+Options that several commands explain in the same words are listed once, and named in these commands.
+Commands of the benchmark are shortened to what they do, their examples and the names of their options.
+"""
+
+import re
+import textwrap
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from typer.testing import CliRunner
@@ -9,6 +16,9 @@ from skillpager.cli.app import app
 
 TARGET = Path(__file__).parent / "cli.md"
 WIDTH = 100
+# options that as many commands explain in the same words are listed once
+SHARED_BY = 2
+_OPTION = re.compile(r"^  (?=-)", re.MULTILINE)
 INTRODUCTION = """\
 # Command line
 
@@ -29,13 +39,23 @@ type is the class of the error, such as `SkillError`. There are no notes.
 | 2 | wrong usage |
 | 130 | interrupted |
 
+Every command takes `--help`, which says more of the commands of the benchmark than this page.
 After `skillpager --install-completion` the shell completes commands, options and names of skills.
 """
 
 
 def render() -> str:
     """Return the page."""
-    return INTRODUCTION + "".join(_section(words, text) for words, text in helps())
+    texts = dict(helps())
+    explained = (text for words, text in texts.items() if words[:1] != ("bench",))
+    counted = Counter(option for text in explained for option in _options(text).items())
+    shared: dict[str, str] = {}
+    for (name, told), number in counted.most_common():
+        if number >= SHARED_BY:
+            shared.setdefault(name, told)
+    listed = "".join(f"{_wrapped(name, told)}\n" for name, told in shared.items())
+    sections = (_section(words, text, shared) for words, text in texts.items())
+    return f"{INTRODUCTION}\n## Shared options\n\n```text\n{listed}```\n{''.join(sections)}"
 
 
 def helps() -> Iterator[tuple[tuple[str, ...], str]]:
@@ -60,9 +80,58 @@ def _subcommands(text: str) -> list[str]:
     return [line.split()[0] for line in listed.splitlines() if line.startswith("  ") and line[2] != " "]
 
 
-def _section(words: tuple[str, ...], text: str) -> str:
-    title = " ".join(("skillpager", *words))
-    return f"\n## {title}\n\n```text\n{text.rstrip()}\n```\n"
+def _options(text: str) -> dict[str, str]:
+    """Return the options of a help text: what they are called, and what is said of them, on one line."""
+    listed = text.partition("\nOptions:\n")[2].partition("\nCommands:\n")[0]
+    entries = (
+        re.split(r"  +|\n", entry.strip(), maxsplit=1) for entry in _OPTION.split(listed) if entry.strip()
+    )
+    told = {name: re.sub(r"(?<=\w)-\s+(?=\w)", "-", " ".join(text.split())) for name, text in entries}
+    told.pop("-h, --help", None)
+    return told
+
+
+def _section(words: tuple[str, ...], text: str, shared: Mapping[str, str]) -> str:
+    """Return what a command does, without what is said of shared options."""
+    before, _, after = text.partition("\nOptions:\n")
+    _, _, commands = after.partition("\nCommands:\n")
+    options = _options(text)
+    own = {name: told for name, told in options.items() if shared.get(name) != told}
+    others = [_flag(name) for name in options if name not in own]
+    before = before.replace(" [OPTIONS]", "")
+    lines = [before.rstrip()]
+    if words[:1] == ("bench",):
+        lines = [_shortened(before).rstrip()]
+        own, others = {}, list(map(_flag, options))
+    if own:
+        lines.append("Options:\n" + "\n".join(_wrapped(*option) for option in own.items()))
+    if others:
+        title = "Further options" if own else "Options"
+        lines.append(_wrapped(title, " ".join(others), sep=": "))
+    if commands and not words:
+        lines.append(f"Commands:\n{commands.rstrip()}")
+    body = "\n\n".join(lines)
+    return f"\n## {' '.join(('skillpager', *words))}\n\n```text\n{body}\n```\n"
+
+
+def _shortened(text: str) -> str:
+    """Return usage, the first paragraph and the examples of a help text."""
+    usage, first, *rest = text.split("\n\n")
+    return "\n\n".join([usage, first, *(part for part in rest if part.startswith("  Examples:"))])
+
+
+def _flag(name: str) -> str:
+    """Return the long flag of an option: `--jobs` of `-j, --jobs N`."""
+    found = re.search(r"--[a-z-]+", name)
+    return found[0] if found else name
+
+
+def _wrapped(name: str, told: str, *, sep: str = "\n") -> str:
+    """Return an option and what is said of it, which begins on a line of its own, or behind the separator."""
+    if sep == "\n":
+        indent = " " * 6
+        return f"  {name}\n" + textwrap.fill(told, WIDTH, initial_indent=indent, subsequent_indent=indent)
+    return textwrap.fill(f"{name}{sep}{told}", WIDTH, subsequent_indent="  ", break_on_hyphens=False)
 
 
 if __name__ == "__main__":
