@@ -87,7 +87,6 @@ golden: $(VENV)/.dev ## rewrite golden files and messages, CLI reference, README
 	$(BIN)/python tests/golden.py
 	$(BIN)/python -m pytest --numprocesses 0 --write-messages
 	$(BIN)/python docs/generate_cli.py
-	$(BIN)/python docs/generate_tree.py
 	$(BIN)/python docs/generate_readme.py
 
 tables: $(VENV)/.dev ## compute the tables of README and docs, and the figures, from the committed rows

@@ -1,7 +1,7 @@
 """Write docs/cli.md from the `--help` of every command: `python docs/generate_cli.py`.
 
 Options that several commands explain in the same words are listed once, and named in these commands.
-Commands of the benchmark are shortened to what they do, their examples and the names of their options.
+Commands of the benchmark are shortened to what they do, and their examples.
 """
 
 import re
@@ -39,7 +39,7 @@ type is the class of the error, such as `SkillError`. There are no notes.
 | 2 | wrong usage |
 | 130 | interrupted |
 
-Every command takes `--help`, which says more of the commands of the benchmark than this page.
+Every command takes `--help`; of the commands of the benchmark this page has no options.
 After `skillpager --install-completion` the shell completes commands, options and names of skills.
 """
 
@@ -102,12 +102,11 @@ def _section(words: tuple[str, ...], text: str, shared: Mapping[str, str]) -> st
     lines = [before.rstrip()]
     if words[:1] == ("bench",):
         lines = [_shortened(before).rstrip()]
-        own, others = {}, list(map(_flag, options))
+        own, others = {}, []
     if own:
         lines.append("Options:\n" + "\n".join(_wrapped(*option) for option in own.items()))
     if others:
-        title = "Further options" if own else "Options"
-        lines.append(_wrapped(title, " ".join(others), sep=": "))
+        lines.append(_wrapped("Shared options", " ".join(others), sep=": "))
     if commands and not words:
         lines.append(f"Commands:\n{commands.rstrip()}")
     body = "\n\n".join(lines)

@@ -15,16 +15,6 @@ ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "measured.md"
 KEPT = ROOT / "benchmarks" / "models"
 MODELS = ROOT / "src" / "skillpager" / "models"
-REDUCTIONS = ("40 %", "50 %", "60 %", "70 %")
-# strategies by their names in the tables
-STRATEGIES = {
-    "mmr, untuned": "mmr, untuned",
-    "mmr": "mmr",
-    "mmr λ 0.9": "mmr λ 0.9",
-    "msd": "msd",
-    "sections": "sections",
-    "navigator": "**navigator**",
-}
 MARKED = ("mmr", "sections", "navigator")
 PROMISES = ("0.5", "0.7", "0.8", "0.9", "0.95")
 
@@ -37,10 +27,8 @@ def main() -> None:
 def blocks() -> dict[str, str]:
     """Return the Markdown of each block by its name."""
     return {
-        "fixed": fixed(),
         "unlimited": unlimited(),
         "promises": promises(),
-        "covered": covered(),
         "types": types(),
     }
 
@@ -66,18 +54,6 @@ def pages() -> dict[tuple[str, str, str, str], dict[str, str]]:
     return {(row["series"], row["style"], row["method"], row["budget"]): row for row in rows("pages")}
 
 
-def fixed() -> str:
-    """Return sufficiency of plain pages of long queries at fixed shares."""
-    found = pages()
-    return table(
-        ["strategy", *(f"{reduction} saved" for reduction in REDUCTIONS)],
-        [
-            [label, *(interval(found["long", "plain", name, reduction]) for reduction in REDUCTIONS)]
-            for name, label in STRATEGIES.items()
-        ],
-    )
-
-
 def unlimited() -> str:
     """Return pages without a limit, of long and short queries, plain and marked."""
     found = pages()
@@ -96,19 +72,14 @@ def unlimited() -> str:
 
 
 def promises() -> str:
-    """Return promised and observed sufficiency."""
+    """Return promised and observed sufficiency, where enough pages promise about the same."""
     names = ("series", "promised", "observed")
-    lines = [[*(row[name] for name in names), f"{int(row['pages']):,}"] for row in rows("promises")]
-    return table(["queries", "promised (%)", "observed (%)", "pages"], lines)
-
-
-def covered() -> str:
-    """Return promised and observed coverage of queries."""
     lines = [
-        [_percent(row["promised"]), _percent(row["observed"]), f"{row['count']:,}"]
-        for row in log_of("navigator")["covered"]["reliability"]
+        [*(row[name] for name in names), f"{int(row['pages']):,}"]
+        for row in rows("promises")
+        if int(row["pages"]) >= 500
     ]
-    return table(["`covered` (%)", "answered by the skill (%)", "queries"], lines)
+    return table(["queries", "promised (%)", "observed (%)", "pages"], lines)
 
 
 def types() -> str:

@@ -16,28 +16,19 @@ LINES = (
     ("fuzz", "front matter: inputs", "mutated front matter, read from a file"),
     ("fuzz", "pages: inputs", "pages of mutated texts in all styles, under a ceiling, and as HTML"),
     ("fuzz", "queries: inputs", "pages for hostile queries"),
-    ("fuzz", "texts: CPU time of reading and splitting, median", "reading and splitting, median"),
-    (
-        "fuzz",
-        "texts: CPU time of reading and splitting, 99th percentile",
-        "reading and splitting, 99th percentile",
-    ),
     ("fuzz", "texts: CPU time of reading and splitting, most", "reading and splitting, slowest text"),
     *(
         ("growth", f"{step}: {measure}", f"{step}: {measure}")
         for step in ("splitting", "indexing", "explorer", "page")
-        for measure in ("constructs", "CPU time, most", "exponent of the time, most", "memory, most")
+        for measure in ("CPU time, most", "memory, most")
     ),
     ("kills", "kill -9 while indexing", "kill -9 while indexing; every page right, the store sound"),
     ("kills", "kill -9 while paging", "kill -9 while paging; every page right, the store sound"),
     ("kills", "kill -9 while installing", "kill -9 while installing; every configuration file old or new"),
     ("many_processes", "processes on one store", "processes on one store, with deletes and evictions"),
     ("many_processes", "one store: found", "indexes that they loaded, all right"),
-    ("many_processes", "one store: longest operation", "longest that one of them waited"),
     ("load", "HTTP: answers", "answers of the HTTP service while skills changed"),
     ("load", "HTTP: changes of skills meanwhile", "changes of skills meanwhile"),
-    ("load", "HTTP: time of an answer, median", "time of a page over HTTP, median"),
-    ("load", "HTTP: time of an answer, 99th percentile", "time of a page over HTTP, 99th percentile"),
     ("load", "HTTP: memory gained after the first quarter", "memory gained after the first quarter"),
     ("load", "MCP over stdio: answers", "answers of the MCP server over stdio"),
     ("load", "MCP over http: answers", "answers of the MCP server over HTTP"),

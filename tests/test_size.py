@@ -8,10 +8,14 @@ from conftest import SAMPLES
 from skillpager import SkillPager
 from skillpager.settings import Settings
 
-SOURCE = Path(__file__).parent.parent / "src" / "skillpager"
+ROOT = Path(__file__).parent.parent
+SOURCE = ROOT / "src" / "skillpager"
 MAX_LINES = 40_900
 MAX_FILES = 242
 MAX_TOP_LEVEL_FILES = 16
+MAX_WORDS_OF_DOCS = 30_000
+MAX_PAGES_OF_DOCS = 13
+MAX_LINES_OF_AGENTS_MD = 80
 # modules of which a page of an indexed skill runs a function: in a new pager, and of a further query
 MAX_MODULES_NEW = 29
 MAX_MODULES_NEXT = 17
@@ -22,6 +26,13 @@ def test_lines_and_files() -> None:
     assert sum(len(file.read_text(encoding="utf-8").splitlines()) for file in files) <= MAX_LINES
     assert len(files) <= MAX_FILES
     assert len(list(SOURCE.glob("*.py"))) <= MAX_TOP_LEVEL_FILES
+
+
+def test_documents_are_short() -> None:
+    pages = list((ROOT / "docs").glob("*.md"))
+    assert len(pages) <= MAX_PAGES_OF_DOCS
+    assert sum(len(page.read_text(encoding="utf-8").split()) for page in pages) <= MAX_WORDS_OF_DOCS
+    assert len((ROOT / "AGENTS.md").read_text(encoding="utf-8").splitlines()) <= MAX_LINES_OF_AGENTS_MD
 
 
 def modules_entered(pager: SkillPager, query: str) -> set[str]:
