@@ -26,7 +26,6 @@ DATA = """
 skillpager bench data evidence test --out bench-test
 skillpager bench data evidence test --short --out bench-test-short
 skillpager bench data skillrouter eval_core --out tasks --queries tasks
-skillpager bench data skillrouter eval_core --bodies Skill-Usage --pool skills.zip --out public
 skillpager bench data skillrouter eval_core --out skillrouter
 skillpager bench data evals ~/.claude/skills/csv-analyzer --out evals
 skillpager bench data skills examples/skills --queries examples/queries.jsonl --out samples
@@ -71,7 +70,7 @@ ROUTED = """
 skillpager bench route pool --asked test --out routed
 skillpager bench route pool.jsonl.xz --tasks eval_core --truth skillsbench --out routed-tasks
 skillpager bench ask pool --asked test --out asked
-skillpager bench ask pool.jsonl.xz --asked test --composed 20 --methods ask,whole-1 --out asked-few
+skillpager bench ask pool.jsonl.xz --asked test --methods ask,whole-1 --out asked-few
 """
 SESSION = DATA + QUERIES + RUNS + JUDGES + SAMPLING + ANSWERED + ROUTED
 # what needs the network; it has tests of its own
@@ -81,7 +80,6 @@ ELSEWHERE = ("bench data fetch", "--download")
 SOURCES = {
     "bench-test": "evidence",
     "skillrouter": "skillrouter",
-    "public": "skillrouter",
     "evals": "evals",
     "samples": "skills",
 }
