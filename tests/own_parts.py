@@ -13,7 +13,6 @@ from skillpager.bench.judge import Verdict
 from skillpager.classifiers.local import LocalClassifier
 from skillpager.encoders.hashing import HashingEncoder
 from skillpager.strategies.picking import Picker, falling, select_by_score
-from skillpager.types import Selection
 
 
 class Last:
@@ -37,29 +36,6 @@ class Fails(Last):
         return super().select(index, query, budget=budget, meter=meter)
 
 
-class Forgets(Last):
-    def select(self, index, query, *, budget, meter):
-        made = super().select(index, query, budget=budget, meter=meter)
-        return Selection(made.strategy, made.query, made.picks, (), made.budget)
-
-
-class Repeats(Last):
-    def select(self, index, query, *, budget, meter):
-        made = super().select(index, query, budget=budget, meter=meter)
-        return Selection(made.strategy, made.query, made.picks * 2, made.skipped, made.budget)
-
-
-class Words(Last):
-    def select(self, index, query, *, budget, meter):
-        return "n1 n2"
-
-
-class Unnamed(Last):
-    def __init__(self):
-        super().__init__()
-        self.name = None
-
-
 class Needs:
     name = "needs"
 
@@ -70,16 +46,6 @@ class Needs:
         raise NotImplementedError
 
 
-class NoMethod:
-    name = "no-method"
-    select = 3
-
-
-class Guesses(Last):
-    def reasons(self, index, query):
-        return []
-
-
 class Nothing:
     """Neither name nor method."""
 
@@ -88,15 +54,6 @@ class MyEncoder(HashingEncoder):
     @property
     def id(self):
         return "mine"
-
-
-class BrokenEncoder(MyEncoder):
-    @property
-    def id(self):
-        return "broken"
-
-    def encode_documents(self, texts):
-        return [][0]
 
 
 class MyClassifier(LocalClassifier):
@@ -115,22 +72,6 @@ class LongEnough:
 
     def judge(self, case):
         return Verdict(len(case.context) > 600, (len(case.context) > 600,))
-
-
-class Moody(LongEnough):
-    id = "moody"
-
-    def judge(self, case):
-        if "script" in case.query.query:
-            raise RuntimeError("not today")
-        return super().judge(case)
-
-
-class YesSayer(LongEnough):
-    id = "yes"
-
-    def judge(self, case):
-        return True
 
 
 class Usurper(LongEnough):

@@ -11,8 +11,8 @@ from conftest import SAMPLES
 from messages import raises
 from own_parts import install_parts, write_parts
 from skillpager import SkillPager
-from skillpager.errors import EncoderError, SettingsError, StrategyError
-from skillpager.factories import ENCODERS, GuardedPart, make_classifier, make_encoder, make_strategy
+from skillpager.errors import SettingsError
+from skillpager.factories import ENCODERS, make_classifier, make_encoder, make_strategy
 from skillpager.settings import BUILT_IN, PROJECT_STRATEGIES, Settings, load_settings
 from skillpager.strategies.mmr import Mmr
 from skillpager.strategies.registry import FAMILIES
@@ -75,10 +75,7 @@ def test_a_class_gets_the_weight_that_it_asks_for() -> None:
         "../strangers:Last",
         "strangers:Last(3)",
         "strangers:Nothing",
-        "strangers:NoMethod",
-        "strangers:Unnamed",
         "strangers:Needs",
-        "strangers:Guesses",
         "strangers:MyEncoder",
     ],
 )
@@ -105,12 +102,6 @@ def test_a_module_that_cannot_be_imported_is_named_with_its_line(
         strategy_of(f"{name}:Last")
 
 
-@pytest.mark.parametrize("name", ["Fails", "Forgets", "Repeats", "Words"])
-def test_a_fault_of_a_strategy_names_it_and_the_line(pager: SkillPager, name: str) -> None:
-    with raises(StrategyError):
-        pager.page(BISECT, "FAIL", strategy=f"strangers:{name}", style="plain", max_nodes=3)
-
-
 def test_encoders_and_classifiers_are_named_alike(tmp_path: Path) -> None:
     settings = Settings(cache_dir=tmp_path / "cache")
     with_names = SkillPager(
@@ -119,10 +110,6 @@ def test_encoders_and_classifiers_are_named_alike(tmp_path: Path) -> None:
     assert (with_names.recipe.encoder, with_names.recipe.classifier) == ("mine", "mine")
     assert with_names.page(BISECT, QUERY, strategy="topk").nodes
     with_names.close()
-    broken = SkillPager(encoder="strangers:BrokenEncoder", settings=settings)
-    with raises(EncoderError):
-        broken.page(BISECT, QUERY, strategy="topk")
-    broken.close()
     for make in (make_encoder, make_classifier):
         with raises(SettingsError):
             make("strangers:Last", settings)
@@ -132,7 +119,7 @@ def test_installed_packages_have_names_and_cannot_take_ours(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     install_parts(tmp_path / "site", monkeypatch)
-    assert isinstance(strategy_of("last"), GuardedPart)
+    assert type(strategy_of("last")).__module__ == "plugged"
     assert isinstance(strategy_of("mmr"), Mmr)
     assert make_encoder("theirs", Settings()).id == make_classifier("theirs", Settings()).id == "mine"
     for name in ("gone", "theirs"):
@@ -150,9 +137,7 @@ def test_the_command_line_takes_a_strategy_of_the_folder(tmp_path: Path) -> None
         "page", BISECT, "FAIL", "--strategy", "strangers:Fails", "-k", "3", "--cache-dir", tmp_path / "c"
     )
     assert (said.code, said.out) == (1, "")
-    assert (
-        "The strategy strangers:Fails failed: KeyError: 'no such thing' (strangers.py, line 30)." in said.err
-    )
+    assert "KeyError: 'no such thing' (strangers.py, line 29)" in said.err
 
 
 def test_a_module_of_the_folder_hides_no_installed_one(tmp_path: Path) -> None:

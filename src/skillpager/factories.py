@@ -4,31 +4,28 @@ A part that is not ours is named `MODULE:NAME`, or by the entry point of an inst
 its code, so that such a name may come from a command line or a call, never from a file, variable or request.
 """
 
-import difflib
 import functools
 import importlib
 import inspect
 import sys
-import traceback
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib.util import find_spec
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from typing_extensions import get_protocol_members
 
-from skillpager.errors import ClassifierError, EncoderError, SettingsError, SkillPagerError, StrategyError
+from skillpager.errors import SettingsError, SkillPagerError
 from skillpager.settings import BUILT_IN, Settings, cache_folder
 from skillpager.strategies.registry import FAMILIES
 from skillpager.types import (
     Classification,
     Classifier,
     Encoder,
-    EstimatingStrategy,
     Fragment,
     ManagedStore,
-    Selection,
     Strategy,
 )
 
@@ -41,8 +38,6 @@ ENCODERS = (
     *("hashing", "sentence-transformers:<model>", "openai:<model>"),
 )
 CLASSIFIERS = BUILT_IN["classifier"]
-PACKAGE = Path(__file__).parent
-MAX_SHOWN_NAMES = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,41 +47,17 @@ class PartKind:
     Attributes:
         noun: Its name in messages.
         group: The group of its entry points.
-        protocol: The Protocol that a part implements; its `id` or `name` is a text.
-        error: Makes, from a message, the error that stands for an exception in a method.
-        passed: Exceptions that are errors already.
-        fault: Returns what is wrong with the result of a method, from its name, result and arguments; empty
-            if nothing is.
+        protocol: The Protocol that a part implements.
     """
 
     noun: str
     group: str
     protocol: type
-    error: Callable[[str], Exception]
-    passed: tuple[type[Exception], ...] = (SkillPagerError,)
-    fault: Callable[[str, Any, tuple[Any, ...]], str] = lambda _method, _made, _arguments: ""
 
 
-def _selection_fault(method: str, made: object, arguments: tuple[Any, ...]) -> str:
-    if method != "select":
-        return ""
-    if not isinstance(made, Selection):
-        return f"an object of {type(made).__name__}, not a Selection"
-    picked, skipped, nodes = len(made.picks), len(made.skipped), len(arguments[0].nodes)
-    if len({pick.node.id for pick in made.picks}) < picked:
-        return "a selection that picks a node twice"
-    if picked + skipped == nodes:
-        return ""
-    return f"{picked} picked and {skipped} skipped nodes of {nodes}: each must be one or the other"
-
-
-STRATEGY = PartKind("strategy", "skillpager.strategies", Strategy, StrategyError, fault=_selection_fault)
-# a strategy that can say `reasons` estimates sufficiency
-ESTIMATING_STRATEGY = replace(
-    STRATEGY, noun="strategy that estimates sufficiency", protocol=EstimatingStrategy
-)
-ENCODER = PartKind("encoder", "skillpager.encoders", Encoder, EncoderError)
-CLASSIFIER = PartKind("classifier", "skillpager.classifiers", Classifier, ClassifierError)
+STRATEGY = PartKind("strategy", "skillpager.strategies", Strategy)
+ENCODER = PartKind("encoder", "skillpager.encoders", Encoder)
+CLASSIFIER = PartKind("classifier", "skillpager.classifiers", Classifier)
 
 
 def make_encoder(name: str, settings: Settings) -> Encoder:
@@ -261,8 +232,7 @@ def is_installed(kind: PartKind, name: str) -> bool:
 
 
 def _entry_points(kind: PartKind, name: str) -> "EntryPoints":
-    # imported here: slow to import, and rarely needed
-    from importlib.metadata import entry_points
+    from importlib.metadata import entry_points  # slow to import, and rarely needed
 
     return entry_points(group=kind.group, name=name)
 
@@ -271,7 +241,7 @@ def load_part(kind: PartKind, name: str, known: tuple[str, ...], **options: obje
     """Return the part that `MODULE:NAME` or an entry point names; this runs code.
 
     A class or function is called, with those of the options that it has parameters for; any other object is
-    the part. Exceptions in its methods become errors of its kind.
+    the part.
 
     Args:
         kind: The kind of the part.
@@ -283,139 +253,46 @@ def load_part(kind: PartKind, name: str, known: tuple[str, ...], **options: obje
         SettingsError: There is no such module or name, it cannot be imported or made, or it lacks what the
             Protocol of its kind needs.
     """
-    part = (_import_named if ":" in name else _load_entry_point)(kind, name, known)
+    find = _import_named if ":" in name else _load_entry_point
     try:
+        part = find(kind, name, known)
         if inspect.isclass(part) or inspect.isroutine(part) or isinstance(part, functools.partial):
             taken = inspect.signature(part).parameters
             part = part(**{option: value for option, value in options.items() if option in taken})
-        estimates = kind is STRATEGY and hasattr(part, "reasons")
-        _check_part(ESTIMATING_STRATEGY if estimates else kind, name, part)
     except SkillPagerError:
         raise
-    except Exception as error:
-        raise SettingsError(f"The {kind.noun} {name} cannot be made: {describe(error)}.") from error
-    return GuardedPart(kind, name, part)
+    except (Exception, SystemExit) as error:
+        reason = f"{type(error).__name__}: {error}".rstrip(". :")
+        raise SettingsError(f"The {kind.noun} {name} cannot be loaded: {reason}.") from error
+    # a class says what its objects have, and reading a property might load a model
+    members = sorted(get_protocol_members(kind.protocol))
+    if missing := [each for each in members if not hasattr(type(part), each) and not hasattr(part, each)]:
+        raise SettingsError(
+            f"{name} cannot be used as {kind.noun}: its class {type(part).__name__} has no "
+            f"{' and no '.join(missing)}. docs/strategies.md says what it needs."
+        )
+    return part
 
 
 def _import_named(kind: PartKind, name: str, known: tuple[str, ...]) -> Any:
     """Return what `MODULE:NAME` names; a module of the current folder is found if no installed one is."""
     place, _, path = name.partition(":")
-    parts, inner = place.split("."), path.split(".")
-    if not all(part.isidentifier() for part in (*parts, *inner)):
+    if not all(part.isidentifier() for part in (*place.split("."), *path.split("."))):
         raise unknown_part(kind, name, known)
-    folder = str(Path.cwd())
+    folder, package = str(Path.cwd()), place.partition(".")[0]
     importlib.invalidate_caches()  # the file may be new
-    if parts[0] not in sys.modules and find_spec(parts[0]) is None and folder not in sys.path:
+    if package not in sys.modules and find_spec(package) is None and folder not in sys.path:
         sys.path.append(folder)  # last, so that it hides no installed module
-    try:
-        found: object = importlib.import_module(place)
-    except (Exception, SystemExit) as error:
-        missing = error.name or place if isinstance(error, ModuleNotFoundError) else None
-        if missing is None or not f"{place}.".startswith(f"{missing}."):
-            raise _not_imported(kind, name, error) from error
-        close = difflib.get_close_matches(place, [entry.partition(":")[0] for entry in known], 1)
-        meant = f" Did you mean {close[0]}?" if close else ""
-        raise SettingsError(
-            f"There is no module {missing} for the {kind.noun} {name}: it is neither installed nor in "
-            f"{folder}.{meant}"
-        ) from error
-    for number, part in enumerate(inner):
-        if not hasattr(found, part):
-            owner = ".".join([place, *inner[:number]])
-            members = getattr(found, "__dict__", {}).items()
-            there = [each for each, value in members if getattr(value, "__module__", "") == place]
-            hint = f" It has {', '.join(there[:MAX_SHOWN_NAMES])}." if there else ""
-            if close := difflib.get_close_matches(part, there, 1):
-                hint = f" Did you mean {close[0]}?"
-            raise SettingsError(f"{owner} has no {part}, which the {kind.noun} {name} names.{hint}")
-        found = getattr(found, part)
-    return found
+    return attrgetter(path)(importlib.import_module(place))
 
 
 def _load_entry_point(kind: PartKind, name: str, known: tuple[str, ...]) -> Any:
     """Return what the entry point of that name stands for."""
-    entries = list(_entry_points(kind, name))
-    if not entries:
+    values = {entry.value: entry for entry in _entry_points(kind, name)}
+    if not values:
         raise unknown_part(kind, name, known)
-    if len({entry.value for entry in entries}) > 1:
-        values = " or ".join(entry.value for entry in entries)
-        raise SettingsError(f"Several installed packages have a {kind.noun} {name}: name {values} instead.")
-    try:
-        return entries[0].load()
-    except (Exception, SystemExit) as error:
-        raise _not_imported(kind, f"{name} ({entries[0].value})", error) from error
-
-
-def _not_imported(kind: PartKind, name: str, error: BaseException) -> SettingsError:
-    return SettingsError(f"The {kind.noun} {name} cannot be imported: {describe(error)}.")
-
-
-def _check_part(kind: PartKind, name: str, part: object) -> None:
-    """Raise `SettingsError` if a part lacks something that the Protocol of its kind needs."""
-    asked = get_protocol_members(kind.protocol)
-    bases = reversed(kind.protocol.__mro__)
-    stated = [each for base in bases for each in (*vars(base).get("__annotations__", ()), *vars(base))]
-    members = [each for each in stated if each in asked]
-    # a class says what its objects have, and reading a property might load a model
-    missing = [each for each in members if not hasattr(type(part), each) and not hasattr(part, each)]
-    if missing:
+    if len(values) > 1:
         raise SettingsError(
-            f"{name} is no {kind.noun}: its class {type(part).__name__} has no {' and no '.join(missing)}. "
-            "What it needs is in docs/strategies.md."
+            f"Several installed packages have a {kind.noun} {name}: name {' or '.join(values)} instead."
         )
-    for member in members:
-        if callable(getattr(kind.protocol, member, None)) and not callable(getattr(part, member)):
-            raise SettingsError(f"{name} is no {kind.noun}: its {member} is no method.")
-    identity = "id" if "id" in members else "name"
-    value = getattr(part, identity)
-    if not isinstance(value, str) or not value.strip():
-        raise SettingsError(f"{name} is no {kind.noun}: its {identity} is {value!r}, and must be text.")
-
-
-def describe(error: BaseException) -> str:
-    """Return kind and message of an exception in code of others, and its last line in their file."""
-    text = f"{type(error).__name__}: {error}".rstrip(". :")
-    ours = (str(PACKAGE), "<frozen ", str(Path(importlib.__file__).parent))
-    frames = [f for f in traceback.extract_tb(error.__traceback__) if not f.filename.startswith(ours)]
-    # a syntax error names the place itself
-    if isinstance(error, SyntaxError) or not frames:
-        return text
-    line = [frame.lineno for frame in frames if frame.filename == frames[0].filename][-1]
-    return f"{text} ({Path(frames[0].filename).name}, line {line})"
-
-
-class GuardedPart:
-    """A part that others wrote, whose exceptions become errors that name the part and the line.
-
-    Attributes:
-        __wrapped__: The part itself.
-    """
-
-    def __init__(self, kind: PartKind, name: str, part: object) -> None:
-        self._kind, self._name, self.__wrapped__ = kind, name, part
-
-    def __getattr__(self, attribute: str) -> object:
-        if attribute.startswith("_"):  # copies and pickles ask before there is a part
-            raise AttributeError(attribute)
-        if not hasattr(type(self.__wrapped__), attribute) and not hasattr(self.__wrapped__, attribute):
-            raise AttributeError(attribute)  # a Protocol need not ask for it
-        value: Any = self._guarded(lambda: getattr(self.__wrapped__, attribute))
-        if not callable(value):
-            return value
-
-        def call(*arguments: object, **options: object) -> object:
-            made = self._guarded(lambda: value(*arguments, **options))
-            if fault := self._kind.fault(attribute, made, arguments):
-                raise self._kind.error(f"The {self._kind.noun} {self._name} returned {fault}.")
-            return made
-
-        return call
-
-    def _guarded(self, work: Callable[[], object]) -> object:
-        try:
-            return work()
-        except self._kind.passed:
-            raise
-        except Exception as error:
-            message = f"The {self._kind.noun} {self._name} failed: {describe(error)}."
-            raise self._kind.error(message) from error
+    return values.popitem()[1].load()

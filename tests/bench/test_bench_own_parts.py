@@ -64,20 +64,6 @@ def test_processes_load_what_is_named_and_change_nothing(
     assert by_label[LAST] == by_label["last"] != by_label[f"{LAST}@k=2"]
 
 
-def test_a_failing_strategy_stops_neither_the_run_nor_other_methods(
-    data: Path, plan: Plan, tmp_path: Path, module: Path
-) -> None:
-    folder = open_run(data, tmp_path / "run", plan)
-    with raises(BenchError):
-        run_methods(folder, ["topk", "strangers:Fails", LAST], plan)
-    failing = {query.id for query in folder.queries() if "script" in query.query}
-    assert failing
-    every = {query.id for query in folder.queries()}
-    for label, left in (("topk", set[str]()), (LAST, set[str]()), ("strangers:Fails", failing)):
-        assert {record.query for record in folder.selections(label)} == every - left
-        assert {record.query for record in folder.judgments("evidence", label)} == every - left
-
-
 @pytest.mark.parametrize(
     "label",
     [
@@ -166,19 +152,6 @@ def test_a_judge_of_others_judges_a_run_and_is_reported(data: Path, plan: Plan, 
         context = next(each.context for each in folder.selections("mmr") if each.query == record.query)
         assert record.sufficient == (len(context or "") > 600)
     assert {row.queries for row in summarise(Results(folder, "long-enough"), ["mmr"])} == {8}
-
-
-def test_a_judge_that_fails_leaves_its_case_unjudged(data: Path, plan: Plan, tmp_path: Path) -> None:
-    folder = open_run(data, tmp_path / "run", plan)
-    run_methods(folder, ["topk"], plan)
-    said = invoke("bench", "judge", "run", "--judge", "strangers:Moody")
-    assert said.code == 1
-    assert "The judge strangers:Moody failed: RuntimeError: not today (strangers.py, line" in said.err
-    judged = {record.query for record in folder.judgments("moody", "topk")}
-    assert judged == {query.id for query in folder.queries() if "script" not in query.query}
-    said = invoke("bench", "judge", "run", "--judge", "strangers:YesSayer")
-    assert said.code == 1
-    assert "The judge strangers:YesSayer returned an object of bool, not a Verdict" in said.err
 
 
 @pytest.mark.parametrize("name", ["nowhere:Judge", "strangers:Last", "strangers:Usurper"])

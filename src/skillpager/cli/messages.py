@@ -230,9 +230,11 @@ def _report(error: Exception, *, as_json: bool, verbose: bool) -> None:
     elif isinstance(error, ModuleNotFoundError) and (missing := missing_extra(error.name or "")):
         shown = missing
     else:
+        place = traceback.extract_tb(error.__traceback__)[-1]
         shown = SkillPagerError(
-            f"This is a bug in SkillPager ({type(error).__name__}: {error}), not a mistake of yours: please "
-            f"report it at {ISSUES} with the command; `--verbose` prints the traceback."
+            f"{type(error).__name__}: {error} ({Path(place.filename).name}, line {place.lineno}). Unless you "
+            f"named that code yourself, this is a bug in SkillPager: please report it at {ISSUES} with the "
+            "command; `--verbose` prints the traceback."
         )
     print_error(shown, as_json=as_json)
 

@@ -5,11 +5,10 @@ import json
 from dataclasses import dataclass
 from typing import Protocol
 
-from skillpager.bench.data.chat import Blame, NoAnswerError
 from skillpager.bench.data.evidence import AnnotatedQuery, Document
 from skillpager.bench.data.records import QueryRecord, SkillRecord
 from skillpager.bench.judge.evidence_measure import evidence_coverage
-from skillpager.errors import BenchError, SettingsError, SkillPagerError
+from skillpager.errors import BenchError, SettingsError
 from skillpager.factories import PartKind, is_installed, load_part
 
 EVIDENCE = "evidence"
@@ -102,22 +101,7 @@ class EvidenceJudge(Judge):
         return Verdict(sufficient, (sufficient,), coverage)
 
 
-def _unanswered(message: str) -> NoAnswerError:
-    """Return the error for a case that an exception left without a verdict; the others are judged."""
-    return NoAnswerError(message.removesuffix("."), blame=Blame.QUESTION)
-
-
-def _verdict_fault(method: str, made: object, _arguments: tuple[object, ...]) -> str:
-    if method != "judge" or isinstance(made, Verdict):
-        return ""
-    return f"an object of {type(made).__name__}, not a Verdict"
-
-
-OWN_JUDGE = PartKind(
-    *("judge", "skillpager.judges", Judge, _unanswered),
-    passed=(SkillPagerError, NoAnswerError),
-    fault=_verdict_fault,
-)
+OWN_JUDGE = PartKind("judge", "skillpager.judges", Judge)
 
 
 def names_judge(name: str) -> bool:
