@@ -53,7 +53,7 @@ test-lowest: $(VENV)/.dev ## the same with the lowest versions that pyproject.to
 test-st: ## the tests that need torch, in .venv-st (large download)
 	$(PYTHON) -m venv $(VENV)-st
 	$(VENV)-st/bin/python -m pip --disable-pip-version-check --quiet install 'torch==2.13.0' --editable '.[bench,st,test,train]'
-	$(VENV)-st/bin/python -m pytest tests/encoders/test_encoders.py tests/strategies/test_model_strategies.py tests/training
+	$(VENV)-st/bin/python -m pytest tests/encoders/test_encoders.py tests/strategies/test_reranker.py tests/training
 
 torture: $(VENV)/.dev ## the torture tests at full size, about 35 minutes; PART=fuzz, SCALE=0.1, MINUTES=5, POOL=FILE
 	$(BIN)/python benchmarks/torture.py $(foreach part,$(PART),--part $(part)) $(if $(SCALE),--scale $(SCALE)) \

@@ -73,7 +73,6 @@ NEEDED = {
     "tests/stores/test_postgres_service.py": ("fastapi", "httpx", "mcp_types", "rs_bpe"),
     "tests/integrations/test_integrations_published.py": ("psycopg", "psycopg_pool"),
     "tests/strategies/test_diverse_strategies.py": ("pyversity",),
-    "tests/strategies/test_llm_outline.py": ("httpx",),
     "tests/strategies/test_mmr.py": ("langchain_core", "pyversity"),
     "tests/strategies/test_paper_strategies.py": ("bm25s", "pyversity"),
     "tests/strategies/test_word_strategies.py": ("bm25s",),

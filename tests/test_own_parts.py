@@ -212,7 +212,5 @@ def test_a_client_of_the_service_cannot_have_code_loaded(
 
 def test_our_own_names_are_told_from_names_of_modules() -> None:
     assert {name.partition(":")[0] for name in ENCODERS} == set(BUILT_IN["encoder"])
-    remote = {"reranker", "llmlingua2", "openprovence", "llm_outline"}
-    assert (
-        set(BUILT_IN["strategy"]) == {*FAMILIES, "chunk_mmr"} == {*PROJECT_STRATEGIES, *remote, "chunk_mmr"}
-    )
+    strategies = {*PROJECT_STRATEGIES, "reranker"}
+    assert set(BUILT_IN["strategy"]) == {*FAMILIES, "chunk_mmr"} == {*strategies, "chunk_mmr"}

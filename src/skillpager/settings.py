@@ -64,7 +64,7 @@ BUILT_IN: dict[str, tuple[str, ...]] = {
     "classifier": ("local", "llm"),
     "strategy": (
         *PROJECT_STRATEGIES,
-        *("reranker", "llmlingua2", "openprovence", "llm_outline"),
+        "reranker",
         "chunk_mmr",  # in the benchmark only
     ),
 }
@@ -186,8 +186,7 @@ class Settings:
         llm_model: Its model.
         llm_batch_size: Nodes in one request of the `llm` classifier.
         llm_concurrency: Most requests of the `llm` classifier at a time.
-        llm_timeout: Seconds after which a request of the `llm` classifier or of `llm_outline` that is not
-            answered has failed.
+        llm_timeout: Seconds after which a request of the `llm` classifier that is not answered has failed.
         embed_base_url: Embeddings endpoint, OpenAI-compatible.
         embed_api_key: Its key.
         baselines: File of settings of `greedy_graph` and `topk_dependency` that `skillpager bench fit` has

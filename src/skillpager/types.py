@@ -378,7 +378,6 @@ class ScoreKind(StrEnum):
         SECTION: Cosine of the query and the node's section, -1 to 1.
         BM25: BM25 score, 0 or more.
         RANK_FUSION: Sum of reciprocal ranks.
-        RANK: 1 divided by the node's place in a model's list; 0 if it is not there.
         DIVERSITY: pyversity's score when it ranked the node.
         MODEL: Score of a model of the Hugging Face hub.
         OWN: A score of the strategy's own.
@@ -390,7 +389,6 @@ class ScoreKind(StrEnum):
     SECTION = "section"
     BM25 = "bm25"
     RANK_FUSION = "rank_fusion"
-    RANK = "rank"
     DIVERSITY = "diversity"
     MODEL = "model"
     OWN = "own"
@@ -405,7 +403,6 @@ class SkipReason(StrEnum):
     SUFFICIENCY = "sufficiency"
     BELOW_THRESHOLD = "below_threshold"
     NOT_REACHED = "not_reached"
-    NOT_CHOSEN = "not_chosen"
     NOT_IN_POOL = "not_in_pool"
 
 

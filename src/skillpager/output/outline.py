@@ -74,7 +74,6 @@ WHY_NOT = {
     SkipReason.NEGATIVE_MARGINAL: "repeats the page more than it helps",
     SkipReason.BELOW_THRESHOLD: "adds too little for its tokens",
     SkipReason.NOT_REACHED: "the strategy did not come to it",
-    SkipReason.NOT_CHOSEN: "the model did not name it",
     SkipReason.NOT_IN_POOL: "the strategy picks no nodes of its type",
 }
 REMEDIES = {
@@ -84,7 +83,6 @@ REMEDIES = {
     SkipReason.NEGATIVE_MARGINAL: "raise --lambda",
     SkipReason.BELOW_THRESHOLD: "ask for --sufficiency 0.95, or for --fill with --max-tokens",
     SkipReason.NOT_REACHED: "name more of the task in the query, or leave out --strategy",
-    SkipReason.NOT_CHOSEN: "name more of the task in the query, or leave out --strategy",
     SkipReason.NOT_IN_POOL: "leave out --strategy",
 }
 

@@ -1,7 +1,7 @@
 """A client of one model behind an OpenAI-compatible endpoint: requests, retries, error messages.
 
-The remote classifier, the remote encoder, the strategy `llm_outline` and the benchmark use it. `httpx` is
-imported at the first request, so that naming an endpoint costs nothing and needs no extra.
+The remote classifier, the remote encoder and the benchmark use it. `httpx` is imported at the first request,
+so that naming an endpoint costs nothing and needs no extra.
 """
 
 import json

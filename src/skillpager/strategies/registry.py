@@ -41,8 +41,6 @@ class Family:
     local: bool = True
 
 
-_MODEL = Argument("model", str, "a model", required=True)
-
 FAMILIES = {
     # learned from annotated skills
     "navigator": Family("navigator.strategy:Navigator"),
@@ -71,11 +69,10 @@ FAMILIES = {
     "dpp": Family("baselines.diversity:Dpp", argument=Argument("diversity", float, "a number", "0.5")),
     "msd": Family("baselines.diversity:Msd", argument=Argument("diversity", float, "a number", "0.01")),
     "cover": Family("baselines.diversity:Cover", argument=Argument("diversity", float, "a number", "0.005")),
-    # models of others
-    "reranker": Family("baselines.hub_models:Reranker", argument=_MODEL, local=False),
-    "llmlingua2": Family("baselines.hub_models:LLMLingua2", argument=_MODEL, local=False),
-    "openprovence": Family("baselines.hub_models:OpenProvence", argument=_MODEL, local=False),
-    "llm_outline": Family("baselines.llm_outline:LLMOutline", settings=True, local=False),
+    # a model of others
+    "reranker": Family(
+        "baselines.reranker:Reranker", argument=Argument("model", str, "a model", required=True), local=False
+    ),
 }
 LOCAL_STRATEGIES = tuple(name for name, family in FAMILIES.items() if family.local)
 

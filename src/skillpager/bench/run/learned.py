@@ -39,11 +39,10 @@ class Reads(Flag):
 
 # by strategy; edges of the graph are made of rows and types. Models of others learned from who knows what.
 READS = {
-    **dict.fromkeys(("full", "head", "bm25", "reranker", "llmlingua2", "openprovence"), Reads.NOTHING),
+    **dict.fromkeys(("full", "head", "bm25", "reranker"), Reads.NOTHING),
     **dict.fromkeys(("mmr", "topk", "sections", "hybrid", "dpp", "msd", "cover", CHUNK_MMR), Reads.ROWS),
     **dict.fromkeys(("mmr_graph", "topk_dependency", "greedy_graph"), Reads.INDEX),
     **dict.fromkeys(("exec_only", "concept_only", "density"), Reads.INDEX),
-    "llm_outline": Reads.TYPES,
     "navigator": Reads.NAVIGATOR | Reads.TYPES,
 }
 

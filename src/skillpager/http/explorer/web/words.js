@@ -35,7 +35,6 @@ const SKIPS = {
   sufficiency: "the parts picked before it suffice, by the estimate",
   below_threshold: "its score is below the threshold of the strategy",
   not_reached: "the strategy stopped before this part",
-  not_chosen: "the strategy picked other parts",
   not_in_pool: "the strategy does not consider parts of this type",
 };
 
