@@ -374,7 +374,6 @@ def test_an_empty_pool_is_an_empty_page_that_says_so(pager: SkillPager, style: S
         ("density:0.3", True),
         ("reranker", False),
         ("reranker:mmr", False),
-        ("llm_outline", False),
         (":mmr", False),
     ],
 )

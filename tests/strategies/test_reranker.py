@@ -164,5 +164,5 @@ def test_a_real_model_is_loaded_once_and_prints_nothing(
 
 @needs_models
 def test_a_model_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(StrategyError, match="cannot be loaded .*name of a model on the Hugging Face hub"):
+    with pytest.raises(StrategyError, match=r"cannot be loaded .*name of a model on the Hugging Face hub"):
         run(Reranker(str(tmp_path / "nothing")), index_with(count=1))

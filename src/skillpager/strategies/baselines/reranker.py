@@ -19,8 +19,8 @@ class Reranker:
     """Nodes by falling score of a cross-encoder, such as `BAAI/bge-reranker-v2-m3`.
 
     It reads the query together with each node under its headings: the usual second stage of retrieval, but
-    over all nodes, so that nothing depends on a first stage. The model is loaded at first use; code that comes
-    with it is not run. Thread-safe, one thread at a time.
+    over all nodes, so that nothing depends on a first stage. The model is loaded at first use; code that
+    comes with it is not run. Thread-safe, one thread at a time.
 
     Args:
         model: Name on the Hugging Face hub, or the path of a folder.
@@ -58,9 +58,9 @@ class Reranker:
                     self._encoder = package.CrossEncoder(self.model)
             except Exception as error:
                 raise StrategyError(
-                    f'The model of "{self.name}:{self.model}" cannot be loaded ({reason_of(error)}): give the '
-                    "name of a model on the Hugging Face hub, or the path of a folder that holds one; without "
-                    "network it must have been downloaded before."
+                    f'The model of "{self.name}:{self.model}" cannot be loaded ({reason_of(error)}): give '
+                    "the name of a model on the Hugging Face hub, or the path of a folder that holds one; "
+                    "without network it must have been downloaded before."
                 ) from error
             try:
                 found = self._encoder.predict(pairs, show_progress_bar=False) if pairs else []
