@@ -18,7 +18,7 @@ from skillpager.cli.app import app
 from skillpager.integrations.langchain import SkillPagerCompressor, SkillPagerRetriever
 from skillpager.strategies.navigator import strategy
 from skillpager.strategies.navigator.features import COVERAGE_NAMES
-from skillpager.strategies.navigator.model import shipped_model
+from skillpager.strategies.navigator.strategy import shipped_model
 
 NAME = "git-bisect"
 QUERY = "How do I bake sourdough bread?"

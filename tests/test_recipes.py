@@ -15,7 +15,7 @@ from skillpager.cli.options import StrategyName, complete_strategy
 from skillpager.errors import MissingExtraError, SettingsError
 from skillpager.factories import STRATEGIES, make_strategy
 from skillpager.settings import PROJECT_STRATEGIES, Settings, load_settings
-from skillpager.strategies.baselines.fitted import read_fits
+from skillpager.strategies.baselines.graph import read_fits
 from skillpager.strategies.registry import FAMILIES, LOCAL_STRATEGIES, is_local
 
 BISECT = SAMPLES / "git-bisect"

@@ -45,7 +45,7 @@ from skillpager.bench.run.learned import write_learned_from
 from skillpager.encoders.builtin import DIM, ENCODER_ID, BuiltinEncoder
 from skillpager.sequence_net import SequenceNet
 from skillpager.strategies.navigator.features import NAMES
-from skillpager.strategies.navigator.model import NeedModel
+from skillpager.strategies.navigator.strategy import NeedModel
 from skillpager.types import FloatArray
 from train_encoder import EncoderSettings, EncoderTrainer
 from train_navigator import Case

@@ -23,8 +23,13 @@ from skillpager.bench.judge import judge_evidence
 from skillpager.classifiers.local import TYPES
 from skillpager.pages.render import NodeMeter
 from skillpager.strategies.navigator.features import NAMES, IndexFeatures, coverage_signals, features_of
-from skillpager.strategies.navigator.model import LEAST_SIGNAL, NeedModel, query_signals
-from skillpager.strategies.navigator.strategy import LEAST_CHANCE, Navigator
+from skillpager.strategies.navigator.strategy import (
+    LEAST_CHANCE,
+    LEAST_SIGNAL,
+    Navigator,
+    NeedModel,
+    query_signals,
+)
 from skillpager.tokens import default_counter
 from skillpager.types import Budget, FloatArray, Node, Query, Recipe, SkillIndex
 from train_types import Encoded, calibration_error, reliability

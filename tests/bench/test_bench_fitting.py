@@ -28,7 +28,7 @@ from skillpager.bench.run.runs import run_settings
 from skillpager.encoders.builtin import ENCODER_ID
 from skillpager.errors import BenchError, SettingsError
 from skillpager.settings import Settings
-from skillpager.strategies.baselines.fitted import FittedBaselines, find_fit, read_fits, write_fit
+from skillpager.strategies.baselines.graph import FittedBaselines, find_fit, read_fits, write_fit
 from skillpager.types import Recipe
 
 FIT = FittedBaselines("mine", "bare", 0.25, 7, 21.6, 14.8, 2, 10, 50.5, "abc")

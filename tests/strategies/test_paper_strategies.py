@@ -19,22 +19,18 @@ from skillpager.pages.assemble import make_page
 from skillpager.pages.render import NodeMeter, PageRenderer
 from skillpager.settings import Settings
 from skillpager.strategies import Mmr, TopK
-from skillpager.strategies.baselines.fitted import (
+from skillpager.strategies.baselines.graph import (
     DEFAULT_SEEDS,
     FittedBaselines,
+    GreedyGraph,
+    MmrGraph,
+    TopKDependency,
     find_fit,
     fits_of,
     read_fits,
     write_fit,
 )
-from skillpager.strategies.baselines.paper import (
-    ConceptOnly,
-    Density,
-    ExecOnly,
-    GreedyGraph,
-    MmrGraph,
-    TopKDependency,
-)
+from skillpager.strategies.mmr import ConceptOnly, Density, ExecOnly
 from skillpager.strategies.navigator.strategy import Navigator
 from skillpager.strategies.registry import LOCAL_STRATEGIES, is_local
 from skillpager.types import (

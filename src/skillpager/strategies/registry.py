@@ -50,17 +50,15 @@ FAMILIES = {
     "full": Family("baselines.simple:Full"),
     # baselines and ablations of the paper
     "greedy_graph": Family(
-        "baselines.paper:GreedyGraph",
+        "baselines.graph:GreedyGraph",
         argument=Argument("threshold", float, "a number", "0.1"),
         settings=True,
     ),
-    "topk_dependency": Family("baselines.paper:TopKDependency", settings=True),
-    "mmr_graph": Family("baselines.paper:MmrGraph", weighs=True),
-    "exec_only": Family("baselines.paper:ExecOnly", weighs=True),
-    "concept_only": Family("baselines.paper:ConceptOnly", weighs=True),
-    "density": Family(
-        "baselines.paper:Density", weighs=True, argument=Argument("threshold", float, "a number", "0.4")
-    ),
+    "topk_dependency": Family("baselines.graph:TopKDependency", settings=True),
+    "mmr_graph": Family("baselines.graph:MmrGraph", weighs=True),
+    "exec_only": Family("mmr:ExecOnly", weighs=True),
+    "concept_only": Family("mmr:ConceptOnly", weighs=True),
+    "density": Family("mmr:Density", weighs=True, argument=Argument("threshold", float, "a number", "0.4")),
     # other methods to compare with
     "head": Family("baselines.simple:Head"),
     "sections": Family("baselines.simple:Sections"),

@@ -189,7 +189,7 @@ def fit(
     from skillpager.bench.run.runs import run_settings
     from skillpager.cli.session import choose_settings
     from skillpager.pager import SkillPager
-    from skillpager.strategies.baselines.fitted import write_fit
+    from skillpager.strategies.baselines.graph import write_fit
 
     settings = choose_settings(EncoderOptions(encoder=encoder, cache_dir=cache_dir))
     skills, queries = load_data(data)

@@ -17,8 +17,7 @@ from skillpager.bench.report.statistics import Numbers
 from skillpager.errors import BenchError
 from skillpager.pager import SkillPager
 from skillpager.pages.render import NodeMeter
-from skillpager.strategies.baselines.fitted import NO_THRESHOLD, FittedBaselines
-from skillpager.strategies.baselines.paper import GreedyGraph, TopKDependency
+from skillpager.strategies.baselines.graph import NO_THRESHOLD, FittedBaselines, GreedyGraph, TopKDependency
 from skillpager.types import Budget, Query, Selection, SkillIndex, Strategy
 
 GREEDY_NODES = paper.MAIN.row("greedy_graph").nodes or 0.0

@@ -48,7 +48,7 @@ from skillpager.errors import BenchError, SkillPagerError, require_extra
 from skillpager.json_types import JsonObject
 from skillpager.pager import SkillPager
 from skillpager.settings import Settings
-from skillpager.strategies.baselines.fitted import describe_fit, fits_of
+from skillpager.strategies.baselines.graph import describe_fit, fits_of
 
 logger = logging.getLogger(__name__)
 

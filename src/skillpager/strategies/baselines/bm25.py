@@ -27,25 +27,6 @@ DECIMALS = 6  # scores are compared to a millionth, as cosines are
 RANK_CONSTANT = 60  # Cormack et al. 2009; not sensitive
 
 
-class WordScores:
-    """BM25 scores, with a cache of the word indexes."""
-
-    def __init__(self) -> None:
-        self._indexes: PerIndex[bm25s.BM25 | None] = PerIndex()
-
-    def of(self, index: SkillIndex, text: str) -> FloatArray:
-        """Return `(n,)` float32: the score of each node for a query, 0 without a word in common.
-
-        Raises:
-            MissingExtraError: The `bm25s` package is not installed.
-        """
-        words, terms = self._indexes.of(index, _word_index), terms_of(text)
-        if words is None or not terms:
-            return np.zeros(len(index.nodes), dtype=np.float32)
-        scores: FloatArray = np.round(words.get_scores(terms), DECIMALS)
-        return scores
-
-
 def _word_index(index: SkillIndex) -> "bm25s.BM25 | None":
     """Return the BM25 index of the nodes; None if they have no terms."""
     first = "bm25s" not in sys.modules
@@ -67,7 +48,7 @@ class Bm25:
 
     name: str = "bm25"
     kind: ClassVar[ScoreKind] = ScoreKind.BM25
-    words: WordScores = field(default_factory=WordScores, repr=False, compare=False)
+    words: "PerIndex[bm25s.BM25 | None]" = field(default_factory=PerIndex, repr=False, compare=False)
 
     def select(self, index: SkillIndex, query: Query, *, budget: Budget, meter: TokenMeter) -> Selection:
         """Return up to `max_nodes` picks, the best score first.
@@ -75,14 +56,23 @@ class Bm25:
         Raises:
             MissingExtraError: The `bm25s` package is not installed.
         """
-        scores = self.scores(index, query)
         return select_by_score(
-            self.name, index, query, scores, budget=budget, meter=meter, score_kind=self.kind
+            self.name,
+            index,
+            query,
+            self.scores(index, query),
+            budget=budget,
+            meter=meter,
+            score_kind=self.kind,
         )
 
     def scores(self, index: SkillIndex, query: Query) -> Scores:
-        """Return `(n,)`: the score of each node; raises as `select` does."""
-        return self.words.of(index, query.text)
+        """Return `(n,)`: the score of each node, 0 without a word in common; raises as `select` does."""
+        words, terms = self.words.of(index, _word_index), terms_of(query.text)
+        if words is None or not terms:
+            return np.zeros(len(index.nodes), dtype=np.float32)
+        scores: FloatArray = np.round(words.get_scores(terms), DECIMALS)
+        return scores
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +89,7 @@ class Hybrid(Bm25):
 
     def scores(self, index: SkillIndex, query: Query) -> Scores:
         """Return `(n,)`: the fused score of each node; raises as `select` does."""
-        lexical = self.words.of(index, query.text)
+        lexical = Bm25.scores(self, index, query)
         dense = _reciprocal_ranks(cosines(index.embeddings, query.embedding))
         fused: Scores = dense + np.where(lexical > 0, _reciprocal_ranks(lexical), 0.0)
         return fused

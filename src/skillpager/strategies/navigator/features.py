@@ -2,8 +2,8 @@
 
 They come in groups (`GROUPS`): the meaning of the texts (cosines of embeddings), the words they share, the
 rarest of these words, how well the node answers a single clause of the query, the section, list and
-neighbours of the node, and the form of the node and of the query. Everything that does not depend on the
-query is computed once for an index.
+neighbours of the node, and the form of the node and of the query. What does not depend on the query is
+computed once for an index.
 
 Reference: paper §3.2 has one feature, the cosine; the others are this package's.
 """
@@ -192,8 +192,7 @@ def features_of(known: IndexFeatures, query: Query) -> FloatArray:
     """Return `(n, len(NAMES))` float32: the features of every node for a query, unscaled."""
     cosine = cosines(known.rows, query.embedding)
     feedback = known.rows[np.argsort(-cosine, kind="stable")[:FEEDBACK_NODES]].mean(0)
-    terms = list(dict.fromkeys(terms_of(query.text)))
-    stems = list(dict.fromkeys(stems_of(terms)))
+    terms, stems = _words_of(query)
     bm25, coverage = known.words.score(terms)
     bm25_share = _share(bm25)
     stem_bm25, stem_coverage = known.stems.score(stems)
@@ -252,10 +251,9 @@ def coverage_signals(known: IndexFeatures, query: Query, needs: FloatArray) -> F
     cosine = cosines(known.rows, query.embedding)
     rows = np.stack([clause.embedding for clause in query.clauses or (query,)], axis=1)
     of_clauses = cosines(known.rows, rows).max(0)
-    terms = list(dict.fromkeys(terms_of(query.text)))
-    stems = list(dict.fromkeys(stems_of(terms)))
-    rarities = [known.stems.rarity_of(stem) for stem in stems]
-    held = sum(known.stems.rarity_of(stem) for stem in stems if stem in known.stems)
+    terms, stems = _words_of(query)
+    rarities = {stem: known.stems.rarity_of(stem) for stem in stems}
+    held = sum(rarity for stem, rarity in rarities.items() if stem in known.stems)
     best, spread = max(float(needs.max()), LEAST_NEED), float(cosine.std())
     signals = [
         math.log(best / (1 - best)),
@@ -264,7 +262,7 @@ def coverage_signals(known: IndexFeatures, query: Query, needs: FloatArray) -> F
         float(cosine.max()),
         float(of_clauses.mean()),
         float(of_clauses.min()),
-        held / (sum(rarities) or 1.0),
+        held / (sum(rarities.values()) or 1.0),
         float(known.in_section.score(stems)[1].max()),
         float(known.headings.score(stems)[1].max()),
         math.log1p(len(terms)),
@@ -273,6 +271,12 @@ def coverage_signals(known: IndexFeatures, query: Query, needs: FloatArray) -> F
         float(cosine.max() - cosine.mean()) / max(spread, 1e-6),
     ]
     return np.array(signals, np.float32)
+
+
+def _words_of(query: Query) -> tuple[list[str], list[str]]:
+    """Return the terms of a query and their stems, each once."""
+    terms = list(dict.fromkeys(terms_of(query.text)))
+    return terms, list(dict.fromkeys(stems_of(terms)))
 
 
 def _of_names(known: IndexFeatures, terms: Sequence[str], stems: Sequence[str]) -> list[FloatArray]:
@@ -297,7 +301,7 @@ def _of_clauses(known: IndexFeatures, clauses: Sequence[Query]) -> list[FloatArr
         known.section.best(standard),
         known.section.mean(standard, known.tokens),
     ]
-    stems = [list(dict.fromkeys(stems_of(terms_of(clause.text)))) for clause in clauses]
+    stems = [_words_of(clause)[1] for clause in clauses]
     words = [known.stems.score(of_clause) for of_clause in stems]
     in_section = [known.in_section.score(of_clause)[1] for of_clause in stems]
     member = known.section.member
