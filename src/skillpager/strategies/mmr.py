@@ -127,7 +127,8 @@ class Density(Mmr):
     def pool(self, index: SkillIndex) -> NDArray[np.bool_]:
         """Return `(n,)`: which nodes are not concepts; all if there are few concepts."""
         concepts = np.array([node.type is NodeType.CONCEPT for node in index.nodes], bool)
-        return ~concepts | (concepts.sum() <= self.threshold * len(concepts))
+        few = int(concepts.sum()) <= self.threshold * len(concepts)
+        return np.ones_like(concepts) if few else ~concepts
 
 
 @dataclass(frozen=True, slots=True)
