@@ -97,10 +97,9 @@ def chat_model(
     max_retries: int = 3,
     timeout: float = 10.0,
     spending: Spending | None = None,
-    sleep: Callable[[float], object] | None = lambda _: None,
 ) -> ChatModel:
-    """Return a model behind the server that does not wait before it asks again."""
-    endpoint = endpoint_at(server, model, max_retries=max_retries, timeout=timeout, sleep=sleep)
+    """Return a model behind the server."""
+    endpoint = endpoint_at(server, model, max_retries=max_retries, timeout=timeout)
     return ChatModel(endpoint, spending=spending)
 
 

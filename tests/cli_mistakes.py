@@ -126,11 +126,11 @@ MISTAKES = {
     "nothing fits": Mistake(("page", BISECT, "skip a commit", "--max-tokens", "10"), ("--max-tokens", "has")),
     "negative ceiling": Mistake(("page", BISECT, "q", "--max-tokens", "-1"), ("max_tokens", "-1")),
     "llm without a model": Mistake(("outline", BISECT, "--classifier", "llm"), ("SKILLPAGER_LLM_MODEL",)),
-    "missing httpx": Mistake(
+    "missing openai": Mistake(
         ("page", BISECT, "q", "--encoder", "openai:m"),
         (install_command("openai"),),
         variables={"OPENAI_API_KEY": "sk-x"},
-        hidden=("httpx",),
+        hidden=("openai",),
     ),
     "unknown setting in a file": Mistake(
         ("page", BISECT, "q"),

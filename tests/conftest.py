@@ -65,8 +65,8 @@ NEEDED = {
     "tests/mcp/*": ("mcp_types",),
     "tests/torture/*": ("fastapi", "httpx", "mcp_types", "pygments", "rs_bpe"),
     "tests/release/*": ("hatchling", "pip_audit", "twine", "uv"),
-    "tests/classifiers/test_llm_classifier.py": ("httpx",),
-    "tests/encoders/test_openai_encoder.py": ("httpx",),
+    "tests/classifiers/test_llm_classifier.py": ("openai",),
+    "tests/encoders/test_openai_encoder.py": ("openai",),
     "tests/pages/test_golden.py": ("rs_bpe",),
     "tests/pages/test_known_nodes.py": ("rs_bpe",),
     "tests/stores/test_postgres*.py": ("psycopg", "psycopg_pool"),
@@ -80,7 +80,7 @@ NEEDED = {
     "tests/test_json.py": ("pydantic",),
     "tests/test_nothing_leaves.py": ("fastapi", "httpx", "mcp_types"),
     "tests/test_own_parts.py": ("pydantic",),
-    "tests/test_remote_pager.py": ("httpx",),
+    "tests/test_remote_pager.py": ("openai",),
     "tests/test_tokens.py": ("rs_bpe",),
 }
 

@@ -189,15 +189,14 @@ def openai_server() -> Iterator[OpenAIServer]:
 
 
 def endpoint_at(server: OpenAIServer | str, model: str = "tiny", **settings: Any) -> Endpoint:
-    """Return a model at a server, or at an address, that waits for nothing before it asks again."""
+    """Return a model at a server, or at an address."""
     given: dict[str, Any] = {
         "base_url": server if isinstance(server, str) else server.base_url,
         "api_key": KEY,
         "key_variable": "SKILLPAGER_LLM_API_KEY",
         "purpose": "The test",
         "timeout": 10.0,
-        "max_retries": 3,
-        "sleep": lambda _: None,
+        "max_retries": 1,
     }
     return Endpoint(model, **(given | settings))
 

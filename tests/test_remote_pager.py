@@ -6,9 +6,8 @@ from pathlib import Path
 import pytest
 
 from conftest import SAMPLES
-from openai_server import Asked, OpenAIServer, Reply, always, answers, completion, good_reply, openai_server
+from openai_server import Asked, OpenAIServer, Reply, always, answers, good_reply, openai_server
 from skillpager import SkillPager
-from skillpager.classifiers.llm import FALLBACK_CONFIDENCE
 from skillpager.errors import ClassifierError
 from skillpager.factories import make_classifier
 from skillpager.settings import Settings
@@ -57,43 +56,10 @@ def test_a_skill_is_embedded_and_typed_remotely_once(openai_server: OpenAIServer
     again.close()
 
 
-def test_the_shipped_classifier_types_what_the_model_cannot(
-    openai_server: OpenAIServer,
-    tmp_path: Path,
-    caplog: pytest.LogCaptureFixture,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr("skillpager.remote.endpoint.FIRST_DELAY", 0.0)
-    local = [
-        node.type for node in SkillPager(settings=Settings(cache_dir=tmp_path / "local")).index(SKILL).nodes
-    ]
-    openai_server.respond = lambda asked: (
-        # the last of the batches, and whatever is left of it
-        completion("no idea") if asked.message["after"] is None else all_steps(asked)
-    )
-    settings = Settings(
-        cache_dir=tmp_path / "remote",
-        classifier="llm",
-        llm_base_url=openai_server.base_url,
-        llm_model="typer",
-        llm_batch_size=5,
-        llm_concurrency=1,
-    )
-    classifier = make_classifier("llm", settings)
-    index = SkillPager(classifier=classifier, settings=settings).index(SKILL)
-    start = (len(index.nodes) - 1) // 5 * 5
-    assert {(node.type, node.type_confidence) for node in index.nodes[:start]} == {(NodeType.STEP, 0.9)}
-    assert [node.type for node in index.nodes[start:]] == local[start:]
-    assert {node.type_confidence for node in index.nodes[start:]} == {FALLBACK_CONFIDENCE}
-    assert "have the types of another classifier" in caplog.text
-    assert max(len(asked.texts) for asked in openai_server.asked) == 5
-    assert openai_server.most_at_once == 1
-
-
 def test_the_timeout_of_the_settings_is_that_of_a_request(
     openai_server: OpenAIServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("skillpager.remote.endpoint.FIRST_DELAY", 0.0)
+    monkeypatch.setattr("skillpager.classifiers.llm.MAX_RETRIES", 0)
     openai_server.respond = always(Reply(hang=True))
     settings = replace(settings_of(openai_server, tmp_path), encoder="builtin", llm_timeout=0.1)
     classifier = make_classifier("llm", settings)

@@ -8,7 +8,7 @@ import functools
 import importlib
 import inspect
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.util import find_spec
 from operator import attrgetter
@@ -21,10 +21,8 @@ from skillpager.errors import SettingsError, SkillPagerError
 from skillpager.settings import BUILT_IN, Settings, cache_folder
 from skillpager.strategies.registry import FAMILIES
 from skillpager.types import (
-    Classification,
     Classifier,
     Encoder,
-    Fragment,
     ManagedStore,
     Strategy,
 )
@@ -121,20 +119,11 @@ def make_classifier(
             chat_endpoint(settings, purpose="The llm classifier", max_retries=MAX_RETRIES),
             batch_size=settings.llm_batch_size,
             concurrency=settings.llm_concurrency,
-            fallback=type_locally,
             cache_dir=settings.cache_dir / "llm",
             progress=progress,
         )
     classifier: Classifier = load_part(CLASSIFIER, name, CLASSIFIERS)
     return classifier
-
-
-def type_locally(fragments: Sequence[Fragment]) -> list[Classification]:
-    """Return the types that the shipped classifier gives all fragments of a skill."""
-    from skillpager.classifiers.local import LocalClassifier
-    from skillpager.encoders.builtin import BuiltinEncoder
-
-    return LocalClassifier().classify(fragments, BuiltinEncoder().encode_in_context(fragments))
 
 
 def make_strategy(name: str, settings: Settings, *, mmr_lambda: float) -> Strategy:

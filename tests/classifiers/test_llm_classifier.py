@@ -8,9 +8,7 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable, Sequence
-from datetime import UTC, datetime, timedelta
-from email.utils import format_datetime
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -32,20 +30,18 @@ from openai_server import (
     verdicts,
 )
 from skillpager.classifiers.llm import (
-    FALLBACK_CONFIDENCE,
-    MAX_RETRIES,
     PROMPT_VERSION,
     RENDERING,
     LLMClassifier,
 )
 from skillpager.errors import ClassifierError, MissingExtraError, SettingsError
-from skillpager.types import Classification, Classifier, Fragment, ListContext, NodeType, Span, TileKind
+from skillpager.types import Classifier, Fragment, ListContext, NodeType, Span, TileKind
 
 __all__ = ["openai_server"]
 
 TYPES = list(NodeType)
 # settings of the classifier; all others are the endpoint's
-OWN = ("batch_size", "concurrency", "fallback", "cache_dir", "progress")
+OWN = ("batch_size", "concurrency", "cache_dir", "progress")
 
 
 def fragment(ordinal: int, text: str | None = None, **fields: Any) -> Fragment:
@@ -62,7 +58,7 @@ def fragments(count: int) -> list[Fragment]:
 
 def classifier_of(server: OpenAIServer | str, **settings: Any) -> LLMClassifier:
     own = {name: settings.pop(name) for name in OWN if name in settings}
-    return LLMClassifier(endpoint_at(server, **({"max_retries": MAX_RETRIES} | settings)), **own)
+    return LLMClassifier(endpoint_at(server, **settings), **own)
 
 
 def failure_of(server: OpenAIServer | str, count: int = 1, **settings: Any) -> str:
@@ -169,7 +165,7 @@ def test_any_text_can_be_sent(openai_server: OpenAIServer) -> None:
 
 def test_the_id_tells_host_model_and_prompt() -> None:
     assert classifier_of("http://LOCALHOST:11434/v1/").id == f"llm:localhost:11434/tiny#{PROMPT_VERSION}"
-    assert classifier_of("https://me:secret@gate.example/team/v1?x=1").id == (
+    assert classifier_of("https://gate.example/team/v1").id == (
         f"llm:gate.example/team/tiny#{PROMPT_VERSION}"
     )
     openai = classifier_of("https://api.openai.com/v1")
@@ -215,186 +211,24 @@ def test_progress_counts_batches_in_the_calling_thread(openai_server: OpenAIServ
 # ---- retries
 
 
-def test_passing_failures_are_retried_with_doubling_waits(openai_server: OpenAIServer) -> None:
-    openai_server.script(
-        error(500), Reply(reset=True), error(408), error(409), error(503), completion("not JSON"), error(429)
-    )
-    waits: list[float] = []
-    found = classifier_of(openai_server, sleep=waits.append, max_retries=7).classify(fragments(6), None)
+def test_passing_failures_and_bad_answers_are_asked_again(openai_server: OpenAIServer) -> None:
+    openai_server.script(error(503), completion("not JSON"))
+    found = classifier_of(openai_server, max_retries=1).classify(fragments(6), None)
     assert [verdict.type for verdict in found] == TYPES
-    assert waits == [1, 2, 4, 8, 16, 30, 30]
-    assert len(openai_server.asked) == 8
-
-
-@pytest.mark.parametrize(("header", "wait"), [("7", 7), ("0.2", 1), ("-3", 1), ("nan", 1), ("soon", 1)])
-def test_retry_after_is_honoured(openai_server: OpenAIServer, header: str, wait: float) -> None:
-    openai_server.script(Reply(429, {"error": {"message": "slow"}}, {"Retry-After": header}))
-    waits: list[float] = []
-    classifier_of(openai_server, sleep=waits.append).classify(fragments(1), None)
-    assert waits == [wait]
-
-
-def test_retry_after_may_be_a_date(openai_server: OpenAIServer) -> None:
-    moment = format_datetime(datetime.now(UTC) + timedelta(seconds=60), usegmt=True)
-    openai_server.script(Reply(503, {}, {"Retry-After": moment}))
-    waits: list[float] = []
-    classifier_of(openai_server, sleep=waits.append).classify(fragments(1), None)
-    assert waits == [pytest.approx(59.5, abs=1.5)]
-
-
-def test_a_very_long_retry_after_is_reported_instead(openai_server: OpenAIServer) -> None:
-    openai_server.respond = always(Reply(429, {"message": "daily limit"}, {"Retry-After": "3600"}))
-    message = failure_of(openai_server)
-    assert "daily limit" in message
-    assert "3600 s" in message
-    assert len(openai_server.asked) == 1
-
-
-def test_each_wait_is_logged(openai_server: OpenAIServer, caplog: pytest.LogCaptureFixture) -> None:
-    openai_server.script(error(500, "overloaded"))
-    classifier_of(openai_server).classify(fragments(1), None)
-    (record,) = [record for record in caplog.records if record.name.startswith("skillpager")]
-    assert record.levelno == logging.WARNING
-    assert "overloaded" in record.message
-    assert "trying again in 1 s (1 of 5)" in record.message
+    assert len(openai_server.asked) == 3
 
 
 def test_the_retries_end(openai_server: OpenAIServer) -> None:
     openai_server.respond = always(error(502, "bad gateway"))
-    message = failure_of(openai_server, max_retries=2)
-    assert 'status 502): "bad gateway" (tried 3 times)' in message
-    assert len(openai_server.asked) == 3
+    assert 'status 502): "bad gateway"' in failure_of(openai_server, max_retries=1)
+    assert len(openai_server.asked) == 2
 
 
-# ---- answers that are cut off
-
-
-CUT_OFF = completion('{"answers": [', finish_reason="length")
-
-
-def room_for(count: int) -> Callable[[Asked], Reply]:
-    """Answer well up to `count` fragments; a longer answer is cut off, however often it is asked."""
-    return lambda asked: good_reply(asked) if len(asked.texts) <= count else CUT_OFF
-
-
-def test_a_batch_whose_answer_is_cut_off_is_halved_instead_of_repeated(
-    openai_server: OpenAIServer, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    openai_server.respond = room_for(3)
-    waits: list[float] = []
-    classifier = classifier_of(
-        openai_server, batch_size=10, concurrency=1, cache_dir=tmp_path, sleep=waits.append
-    )
-    found = classifier.classify(fragments(13), None)
-    assert [verdict.type for verdict in found] == [TYPES[ordinal % 6] for ordinal in range(13)]
-    assert [len(asked.texts) for asked in openai_server.asked] == [10, 5, 2, 3, 5, 2, 3, 3]
-    assert waits == []
-    assert "asking for each half" in caplog.text
-    # the whole batch is saved too: it is not asked again in order to be halved again
-    openai_server.asked.clear()
-    assert classifier.classify(fragments(13), None) == found
-    assert openai_server.asked == []
-
-
-def test_halves_that_are_paid_for_are_kept_when_the_rest_fails(
-    openai_server: OpenAIServer, tmp_path: Path
-) -> None:
-    def respond(asked: Asked) -> Reply:
-        return error(401) if len(asked.texts) == 2 and "number 2" in asked.texts[0] else room_for(2)(asked)
-
-    openai_server.respond = respond
-    failure_of(openai_server, 4, cache_dir=tmp_path)
-    openai_server.asked.clear()
-    openai_server.respond = room_for(2)
-    classifier_of(openai_server, cache_dir=tmp_path).classify(fragments(4), None)
-    assert [len(asked.texts) for asked in openai_server.asked] == [4, 2]
-
-
-def test_one_fragment_whose_answer_is_cut_off_fails_without_a_repetition(openai_server: OpenAIServer) -> None:
-    openai_server.respond = room_for(0)
-    message = failure_of(openai_server, 2, concurrency=1)
+def test_an_answer_that_is_cut_off_names_the_setting(openai_server: OpenAIServer) -> None:
+    openai_server.respond = always(completion('{"answers": [', finish_reason="length"))
+    message = failure_of(openai_server, 2, max_retries=0)
     assert "it was cut off at the model's length limit" in message
-    assert [len(asked.texts) for asked in openai_server.asked] == [2, 1]
-
-
-# ---- another classifier for a batch that fails
-
-
-def all_concepts(found: Sequence[Fragment]) -> list[Classification]:
-    """Type every fragment of a skill as another classifier would."""
-    return [Classification(NodeType.CONCEPT, 0.75) for _ in found]
-
-
-UNUSABLE = {
-    "a bad answer": completion("Sure! Here you go."),
-    "a refusal": completion(None, refusal="I cannot do that"),
-    "a filter": completion(None, finish_reason="content_filter"),
-    "a context that is too long": error(400, "context too long"),
-    "an error of the server": error(500),
-    "no answer in time": Reply(hang=True),
-    "a reset connection": Reply(reset=True),
-    "an answer that is cut off": CUT_OFF,
-}
-
-
-@pytest.mark.parametrize("name", UNUSABLE)
-@pytest.mark.parametrize("concurrency", [1, 3])
-def test_a_batch_that_fails_among_good_ones_is_typed_by_another_classifier(
-    openai_server: OpenAIServer, caplog: pytest.LogCaptureFixture, name: str, concurrency: int
-) -> None:
-    openai_server.respond = fail_on("number 4", UNUSABLE[name])
-    classifier = classifier_of(
-        openai_server,
-        batch_size=2,
-        concurrency=concurrency,
-        max_retries=1,
-        timeout=0.3,
-        fallback=all_concepts,
-    )
-    found = classifier.classify(fragments(8), None)
-    mark = Classification(NodeType.CONCEPT, FALLBACK_CONFIDENCE)
-    assert found[4:6] == [mark, mark]
-    assert [verdict.type for verdict in found[:4] + found[6:]] == [TYPES[n % 6] for n in (0, 1, 2, 3, 6, 7)]
-    assert all(verdict.confidence >= 0.5 for verdict in found[:4] + found[6:])
-    assert "batch 3 of 4 (SKILL.md:5 to SKILL.md:6) could not be typed" in caplog.text
-    assert "with the confidence 0" in caplog.text
-
-
-def test_the_answer_of_another_classifier_is_not_saved_as_the_models(
-    openai_server: OpenAIServer, tmp_path: Path
-) -> None:
-    openai_server.respond = fail_on("number 4", error(500))
-    settings = {"batch_size": 2, "max_retries": 0, "fallback": all_concepts, "cache_dir": tmp_path}
-    classifier_of(openai_server, **settings).classify(fragments(8), None)
-    openai_server.asked.clear()
-    openai_server.respond = good_reply
-    found = classifier_of(openai_server, **settings).classify(fragments(8), None)
-    assert [asked.texts[0] for asked in openai_server.asked] == [f"{TYPES[4]} number 4"]
-    assert found[4].confidence > FALLBACK_CONFIDENCE
-
-
-@pytest.mark.parametrize("name", [name for name in UNUSABLE if name != "no answer in time"])
-def test_a_skill_of_which_most_batches_fail_is_not_typed_by_another_classifier(
-    openai_server: OpenAIServer, name: str
-) -> None:
-    openai_server.respond = lambda asked: (
-        good_reply(asked) if "number 0" in asked.texts[0] else UNUSABLE[name]
-    )
-    settings = {"batch_size": 1, "concurrency": 1, "max_retries": 0, "fallback": all_concepts}
-    message = failure_of(openai_server, 6, **settings)
-    assert message.startswith("Batch 2 of 6 (SKILL.md:2 to SKILL.md:2)")
-    # nothing more is paid for once more than half of the batches have failed
-    assert len(openai_server.asked) == 5
-    openai_server.respond = always(UNUSABLE[name])
-    assert failure_of(openai_server, 1, **settings).startswith("Batch 1 of 1 ")
-
-
-@pytest.mark.parametrize("reply", [error(401), error(403), error(404), error(429, code="insufficient_quota")])
-def test_an_endpoint_that_cannot_be_used_fails_the_skill(openai_server: OpenAIServer, reply: Reply) -> None:
-    openai_server.respond = fail_on("number 4", reply)
-    settings = {"batch_size": 2, "concurrency": 1, "fallback": all_concepts}
-    assert failure_of(openai_server, 20, **settings).startswith("Batch 3 of 10 ")
-    assert len(openai_server.asked) == 3
+    assert "SKILLPAGER_LLM_BATCH_SIZE" in message
 
 
 # ---- failures in words
@@ -412,13 +246,13 @@ def test_an_error_names_batch_lines_model_endpoint_and_way_out(
         f'the endpoint {openai_server.base_url} answered with an error (status 500): "out of memory"'
         in message
     )
-    assert f"Finished batches (1) are saved in {tmp_path} and will not be asked again" in message
+    assert f"Finished batches are saved in {tmp_path}" in message
     assert "\n" not in message
 
 
 def test_without_a_cache_folder_the_error_says_that_work_is_lost(openai_server: OpenAIServer) -> None:
     openai_server.respond = fail_on("number 7", error(500))
-    assert "Finished batches (1) are lost" in failure_of(openai_server, 12, batch_size=6, concurrency=1)
+    assert "Finished batches are lost" in failure_of(openai_server, 12, batch_size=6, concurrency=1)
 
 
 @pytest.mark.parametrize(
@@ -430,18 +264,19 @@ def test_without_a_cache_folder_the_error_says_that_work_is_lost(openai_server: 
         (Reply(404, b"404 page not found"), ["404 page not found", "base URL"]),
         (error(400, "context too long"), ["status 400", "context too long"]),
         (Reply(422, {"detail": "no such field"}), ["status 422", "no such field"]),
-        (error(429, "no credit", code="insufficient_quota"), ["quota is used up", "no credit"]),
+        (
+            Reply(body=b"<html>welcome</html>"),
+            ['no JSON but "<html>welcome</html>"', "most base URLs end in /v1"],
+        ),
+        (Reply(body=b""), ["no JSON"]),
     ],
 )
 def test_what_no_repetition_can_mend_fails_at_once(
     openai_server: OpenAIServer, reply: Reply, parts: list[str]
 ) -> None:
     openai_server.respond = always(reply)
-    waits: list[float] = []
-    message = failure_of(openai_server, 60, batch_size=1, concurrency=1, sleep=waits.append)
+    message = failure_of(openai_server)
     assert [part for part in parts if part not in message] == []
-    assert "tried" not in message
-    assert waits == []
     assert len(openai_server.asked) == 1
 
 
@@ -454,19 +289,16 @@ def test_a_server_that_is_not_there() -> None:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    waits: list[float] = []
-    message = failure_of(f"http://127.0.0.1:{port}/v1", max_retries=2, sleep=waits.append)
+    message = failure_of(f"http://127.0.0.1:{port}/v1")
     assert f"the endpoint http://127.0.0.1:{port}/v1 cannot be reached" in message
     assert "Connection refused" in message
     assert "is the server running" in message
-    assert waits == [1, 2]
 
 
 def test_a_server_that_does_not_answer(openai_server: OpenAIServer) -> None:
     openai_server.respond = always(Reply(hang=True))
     message = failure_of(openai_server, timeout=0.2, max_retries=1)
     assert "did not answer within 0.2 s" in message
-    assert "(tried 2 times)" in message
 
 
 def test_a_reset_connection(openai_server: OpenAIServer) -> None:
@@ -499,8 +331,6 @@ BAD_ANSWERS = {
     "no choices": (Reply(body={"choices": []}), "no message in it"),
     "other JSON": (Reply(body=[1, 2]), "no message in it"),
     "error under 200": (Reply(body={"error": {"message": "upstream down"}}), "upstream down"),
-    "a web page": (Reply(body=b"<html>welcome</html>"), 'no JSON but "<html>welcome</html>"'),
-    "nothing": (Reply(body=b""), "no JSON"),
 }
 
 
@@ -514,7 +344,6 @@ def test_a_bad_answer_is_asked_again_and_never_guessed(openai_server: OpenAIServ
     message = failure_with(classifier, 2)
     assert reason in message
     assert "gave a bad answer" in message
-    assert "(tried 2 times)" in message
 
 
 @pytest.mark.parametrize(
@@ -540,12 +369,10 @@ def without(feature: str, complaint: str) -> Callable[[Asked], Reply]:
 
 def test_json_schema_falls_back_to_json_object_once(openai_server: OpenAIServer) -> None:
     openai_server.respond = without("json_schema", "This response_format type is unavailable now")
-    waits: list[float] = []
-    classifier = classifier_of(openai_server, batch_size=1, concurrency=1, sleep=waits.append)
+    classifier = classifier_of(openai_server, batch_size=1, concurrency=1)
     assert len(classifier.classify(fragments(3), None)) == 3
     formats = [asked.body["response_format"]["type"] for asked in openai_server.asked]
     assert formats == ["json_schema", "json_object", "json_object", "json_object"]
-    assert waits == []
 
 
 def test_a_fixed_temperature_is_accepted_with_a_warning(
@@ -569,22 +396,21 @@ def test_a_server_without_any_json_mode_fails_at_once(openai_server: OpenAIServe
 def test_a_resumed_run_asks_only_for_what_is_missing(openai_server: OpenAIServer, tmp_path: Path) -> None:
     openai_server.respond = fail_on("number 5", error(401))
     failure_of(openai_server, 10, batch_size=2, concurrency=1, cache_dir=tmp_path)
-    assert len(openai_server.asked) == 3  # two good, one refused, none begun after that
-    assert len(list(tmp_path.iterdir())) == 2
+    good = len(openai_server.asked) - 1  # the next one may have begun when the failure was noticed
+    assert len(list(tmp_path.iterdir())) == good
+    assert good in (2, 3)
     openai_server.asked.clear()
     openai_server.respond = good_reply
     found = classifier_of(openai_server, batch_size=2, cache_dir=tmp_path).classify(fragments(10), None)
     assert [verdict.type for verdict in found] == [TYPES[ordinal % 6] for ordinal in range(10)]
     assert found[3].confidence == 0.51
-    asked = sorted(text for asked in openai_server.asked for text in asked.texts)
-    assert asked == sorted(f.text for f in fragments(10)[4:])
+    asked = {text for asked in openai_server.asked for text in asked.texts}
+    assert asked == {f.text for f in fragments(10)[4:6]} | {f.text for f in fragments(10)[2 * good + 2 :]}
 
 
 def test_batches_under_way_are_finished_and_kept_when_another_fails(
     openai_server: OpenAIServer, tmp_path: Path
 ) -> None:
-    openai_server.gate = threading.Barrier(2)
-
     def respond(asked: Asked) -> Reply:
         if "number 0" in asked.texts[0]:
             return error(401)
@@ -594,16 +420,9 @@ def test_batches_under_way_are_finished_and_kept_when_another_fails(
     openai_server.respond = respond
     message = failure_of(openai_server, 6, batch_size=1, concurrency=2, cache_dir=tmp_path)
     assert message.startswith("Batch 1 of 6 (SKILL.md:1 to SKILL.md:1)")
-    assert "Finished batches (1) are saved" in message
-    assert len(openai_server.asked) == 2
-    assert [path.suffix for path in tmp_path.iterdir()] == [".json"]
-
-
-def test_of_several_failed_batches_the_first_is_named(openai_server: OpenAIServer) -> None:
-    openai_server.gate = threading.Barrier(3)
-    openai_server.respond = always(error(401))
-    assert failure_of(openai_server, 9, batch_size=1, concurrency=3).startswith("Batch 1 of 9 ")
-    assert len(openai_server.asked) == 3
+    assert "Finished batches are saved" in message
+    assert 2 <= len(openai_server.asked) < 6
+    assert len(list(tmp_path.iterdir())) == len(openai_server.asked) - 1
 
 
 def test_after_ctrl_c_nothing_is_paid_twice(openai_server: OpenAIServer, tmp_path: Path) -> None:
@@ -618,22 +437,6 @@ def test_after_ctrl_c_nothing_is_paid_twice(openai_server: OpenAIServer, tmp_pat
     assert len(list(tmp_path.iterdir())) == len(openai_server.asked)
     classifier_of(openai_server, **settings).classify(fragments(30), None)
     assert len(openai_server.asked) == 30
-
-
-def test_ctrl_c_cuts_the_waiting_short(openai_server: OpenAIServer) -> None:
-    openai_server.gate = threading.Barrier(2)
-    openai_server.respond = fail_on("number 1", Reply(503, {}, {"Retry-After": "100"}))
-
-    def interrupt(done: int, _: int) -> None:
-        if done == 1:
-            signal.raise_signal(signal.SIGINT)
-
-    classifier = classifier_of(openai_server, batch_size=1, concurrency=2, progress=interrupt, sleep=None)
-    start = time.monotonic()
-    with pytest.raises(KeyboardInterrupt):
-        classifier.classify(fragments(2), None)
-    assert time.monotonic() - start < 60
-    assert len(openai_server.asked) == 2
 
 
 @pytest.mark.parametrize("damage", [b"", b'{"answers": [', b'{"answers": []}', b"\xff\xfe", b"[1]"])
@@ -717,15 +520,13 @@ def test_the_key_is_never_shown(openai_server: OpenAIServer, caplog: pytest.LogC
     assert KEY not in repr(classifier)
 
 
-def test_credentials_in_an_address_are_never_shown(openai_server: OpenAIServer) -> None:
-    openai_server.respond = always(error(500))
-    address = openai_server.base_url.replace("//", "//me:hunter2@")
-    message = failure_of(address, max_retries=0)
-    assert openai_server.base_url in message
-    assert "hunter2" not in message
+@pytest.mark.parametrize(
+    "address",
+    ["http://me:hunter2@127.0.0.1/v1", "http://127.0.0.1/v1?key=hunter2", "ftp://hunter2@example.org"],
+)
+def test_an_address_with_a_secret_is_refused_without_repeating_it(address: str) -> None:
     with pytest.raises(SettingsError) as caught:
-        classifier_of("ftp://me:hunter2@example.org?key=hunter2")
-    assert "ftp://…@example.org" in str(caught.value)
+        classifier_of(address)
     assert "hunter2" not in str(caught.value)
 
 
@@ -777,7 +578,7 @@ def test_wrong_numbers_are_mistakes_of_the_programmer() -> None:
 
 
 def test_the_missing_extra_is_named(openai_server: OpenAIServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "httpx", None)
+    monkeypatch.setitem(sys.modules, "openai", None)
     classifier = classifier_of(openai_server)
     with raises(MissingExtraError):
         classifier.classify(fragments(40), None)
@@ -787,5 +588,5 @@ def test_kept_answers_need_no_extra(
     openai_server: OpenAIServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = classifier_of(openai_server, cache_dir=tmp_path).classify(fragments(40), None)
-    monkeypatch.setitem(sys.modules, "httpx", None)
+    monkeypatch.setitem(sys.modules, "openai", None)
     assert classifier_of(openai_server, cache_dir=tmp_path).classify(fragments(40), None) == found

@@ -1,9 +1,7 @@
 """A classifier that asks a chat model at any OpenAI-compatible endpoint.
 
 Fragments are sent in batches, in document order. Every finished batch is saved in a file, so that an
-interrupted or failed run resumes where it stopped and no batch is paid for twice. A batch whose answer is
-cut off is asked again in halves. A batch that the model cannot type, beside others that it can, is typed by
-another classifier, with the confidence 0 as its mark.
+interrupted or failed run resumes where it stopped and no batch is paid for twice.
 
 Reference: paper §3.1, Node Classification (there with batches of 20).
 """
@@ -12,10 +10,9 @@ import hashlib
 import json
 import logging
 import tempfile
-import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from skillpager.errors import ClassifierError
@@ -28,10 +25,6 @@ from skillpager.types import Classification, FloatArray, Fragment, NodeType
 logger = logging.getLogger(__name__)
 
 MAX_RETRIES = 5
-# marks a type that is not the model's
-FALLBACK_CONFIDENCE = 0.0
-# a skill of which the model could not type more batches fails: its index would not be the model's
-MAX_FAILED_SHARE = 0.5
 
 # beginning and end show the role of a long code block; limits a batch to about 10k tokens
 MAX_TEXT_CHARS = 2000
@@ -119,11 +112,6 @@ class _Batch:
         return f"{self.number} of {self.total} ({lines})"
 
 
-Fallback = Callable[[Sequence[Fragment]], Sequence[Classification]]
-Finished = dict[int, list[Classification]]
-Failures = dict[int, tuple[_Batch, EndpointError]]
-
-
 class LLMClassifier:
     """A chat model as classifier. Thread-safe.
 
@@ -131,8 +119,6 @@ class LLMClassifier:
         endpoint: The model.
         batch_size: Fragments per request.
         concurrency: Most requests at a time.
-        fallback: Types all fragments of a skill when the model cannot type a batch of it; its types of that
-            batch get the confidence 0. None to fail then.
         cache_dir: Folder where finished batches are saved, created if needed; None to save none.
         progress: Called in the calling thread with the number of finished batches and of all batches, at
             the start and after each batch.
@@ -152,7 +138,6 @@ class LLMClassifier:
         *,
         batch_size: int = LLM_BATCH_SIZE,
         concurrency: int = LLM_CONCURRENCY,
-        fallback: Fallback | None = None,
         cache_dir: Path | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> None:
@@ -160,7 +145,6 @@ class LLMClassifier:
             raise ValueError(f"batch_size and concurrency must be at least 1: {batch_size}, {concurrency}")
         self._endpoint = endpoint
         self._batch_size = batch_size
-        self._fallback = fallback
         self._concurrency = concurrency
         self._cache_dir = cache_dir
         self._report = progress or (lambda *_: None)
@@ -178,9 +162,9 @@ class LLMClassifier:
         """Return one verdict per fragment, in order; `rows` are not read.
 
         Raises:
-            ClassifierError: A batch failed after all repetitions and nothing else may type it, or `cache_dir`
-                cannot be written. Requests that are running are awaited and saved first.
-            MissingExtraError: The `httpx` package is not installed.
+            ClassifierError: A batch failed after all repetitions, or `cache_dir` cannot be written. Requests
+                that are running are awaited and saved first.
+            MissingExtraError: The `openai` package is not installed.
 
         Reference: paper §3.1, Node Classification.
         """
@@ -194,50 +178,20 @@ class LLMClassifier:
         self._report(len(finished), len(batches))
         if missing:
             self._check_cache_dir()
-            failures = self._ask_all(missing, finished)
-            if failures:
-                self._fall_back(failures, finished)
+            with ThreadPoolExecutor(min(self._concurrency, len(missing)), "skillpager-llm") as pool:
+                pending = {pool.submit(self._ask, batch): batch for batch in missing}
+                try:
+                    for future in as_completed(pending):
+                        finished[pending[future].number] = future.result()
+                        self._report(len(finished), len(batches))
+                except BaseException:
+                    # a failure or Ctrl-C: requests under way are paid for, so they are awaited and saved
+                    pool.shutdown(cancel_futures=True)
+                    raise
         return [verdict for batch in batches for verdict in finished[batch.number]]
 
-    def _ask_all(self, missing: Sequence[_Batch], finished: Finished) -> Failures:
-        """Add the verdicts on `missing` to `finished`, and return the batches that failed."""
-        # once `halt` is set, because the skill cannot succeed any more, no batch is begun, but those that are
-        # running are awaited; once `abandon` is, no failed call is repeated
-        halt, abandon, lock = threading.Event(), threading.Event(), threading.Lock()
-        failures: Failures = {}
-
-        def ask(batch: _Batch) -> list[Classification] | None:
-            """Return and save the verdicts on a batch; None if it failed or the run was stopped."""
-            if halt.is_set():
-                return None
-            try:
-                return self._ask(batch, abandon)
-            except EndpointError as error:
-                with lock:
-                    failures[batch.number] = batch, error
-                    if self._is_lost(failures):
-                        halt.set()
-                return None
-            except BaseException:
-                halt.set()
-                raise
-
-        with ThreadPoolExecutor(min(self._concurrency, len(missing)), "skillpager-llm") as pool:
-            try:
-                pending = {pool.submit(ask, batch): batch for batch in missing}
-                for future in as_completed(pending):
-                    if (verdicts := future.result()) is not None:
-                        finished[pending[future].number] = verdicts
-                        self._report(len(finished), missing[0].total)
-            except BaseException:
-                # Ctrl-C, or an error in `progress`: requests that are paid for are still awaited and saved
-                halt.set()
-                abandon.set()
-                raise
-        return failures
-
-    def _ask(self, batch: _Batch, abandon: threading.Event) -> list[Classification]:
-        """Return and save the verdicts on a batch; one whose answer is cut off is asked in halves."""
+    def _ask(self, batch: _Batch) -> list[Classification]:
+        """Return and save the verdicts on a batch."""
         try:
             verdicts, _ = chat_json(
                 self._endpoint,
@@ -245,58 +199,16 @@ class LLMClassifier:
                 schema=ANSWER_SCHEMA,
                 schema_name="node_types",
                 read=lambda data: read_verdicts(data, batch.size),
-                repeat_cut_off=False,
-                abandoned=abandon,
             )
         except EndpointError as error:
-            # a single fragment cannot be halved; after Ctrl-C nothing more is paid for
-            if not error.cut_off or batch.size == 1 or abandon.is_set():
-                raise
-            logger.warning("batch %s: %s; asking for each half of it", batch.place, error)
-            middle = (batch.start + batch.end) // 2
-            parts = (replace(batch, end=middle), replace(batch, start=middle))
-            halves = [self._saved(half) or self._ask(half, abandon) for half in parts]
-            verdicts = [verdict for half in halves for verdict in half]
+            kept = f"are saved in {self._cache_dir}" if self._cache_dir else "are lost without a cache folder"
+            raise ClassifierError(
+                f'Batch {batch.place} could not be typed by the model "{self._endpoint.model}": {error}. '
+                f"Finished batches {kept}: correct the cause (if answers are cut off, by a smaller "
+                "SKILLPAGER_LLM_BATCH_SIZE) and repeat the command."
+            ) from None
         self._save(batch, verdicts)
         return verdicts
-
-    def _is_lost(self, failures: Failures) -> bool:
-        """Return whether a skill with these failures cannot be typed any more."""
-        return self._fallback is None or any(
-            not error.about_this or len(failures) > MAX_FAILED_SHARE * batch.total
-            for batch, error in failures.values()
-        )
-
-    def _fall_back(self, failures: Failures, finished: Finished) -> None:
-        """Add the types of another classifier for the failed batches to `finished`.
-
-        Raises:
-            ClassifierError: There is no other classifier, the endpoint cannot be used, or too much failed.
-        """
-        batch, cause = failures[min(failures)]
-        if self._fallback is None or self._is_lost(failures):
-            outcome = (
-                f"are saved in {self._cache_dir} and will not be asked again: correct the cause and "
-                "repeat the command."
-                if self._cache_dir
-                else "are lost, because there is no cache folder to save them in."
-            )
-            raise ClassifierError(
-                f'Batch {batch.place} could not be typed by the model "{self._endpoint.model}": {cause}. '
-                f"Finished batches ({len(finished)}) {outcome}"
-            ) from None
-        types = self._fallback(batch.document)
-        for batch, cause in failures.values():
-            finished[batch.number] = [
-                replace(verdict, confidence=FALLBACK_CONFIDENCE) for verdict in types[batch.start : batch.end]
-            ]
-            logger.warning(
-                'batch %s could not be typed by the model "%s": %s. Its nodes have the types of another '
-                "classifier, with the confidence 0.",
-                batch.place,
-                self._endpoint.model,
-                cause,
-            )
 
     def _file(self, batch: _Batch, folder: Path) -> Path:
         content = [self._endpoint.model, self._endpoint.address, PROMPT_VERSION, batch.message]

@@ -22,7 +22,7 @@ class OpenAIEncoder:
 
     A text is cut at `MAX_TEXT_CHARS` characters; an empty one is sent as a space, because endpoints refuse
     it. Methods raise `EncoderError` if the endpoint gives no usable answer, `MissingExtraError` without
-    httpx.
+    openai's client.
 
     Args:
         endpoint: The model.
@@ -86,7 +86,7 @@ class OpenAIEncoder:
             "encoding_format": "float",  # not every server knows base64
         }
         try:
-            answer = self._endpoint.persist(lambda: self._endpoint.post("embeddings", body))
+            answer = self._endpoint.post("embeddings", body)
         except EndpointError as error:
             raise EncoderError(f"{complaint}: {error}.") from None
         try:

@@ -3,7 +3,6 @@
 import json
 import logging
 import re
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple, TypeVar
@@ -27,10 +26,6 @@ _FENCED = re.compile(r"```(?:json)?\s*\n(.*)```", re.DOTALL)
 
 class RefusedError(ValueError):
     """The model, or a filter before it, refused to answer this question."""
-
-
-class CutOffError(ValueError):
-    """The answer ended at the model's length limit."""
 
 
 class Message(NamedTuple):
@@ -73,13 +68,11 @@ def chat_json(
     read: Callable[[object], Value],
     post: Callable[[Mapping[str, object]], object] | None = None,
     correct: bool = False,
-    repeat_cut_off: bool = True,
-    abandoned: threading.Event | None = None,
 ) -> tuple[Value, object]:
     """Return what `read` makes of a chat model's JSON answer, and the decoded answer that it was read from.
 
-    Failed requests and bad answers are asked again. What the endpoint does not support of the protocol is
-    left out and remembered.
+    A bad answer is asked for again, as often as failed requests are. What the endpoint does not support of
+    the protocol is left out and remembered.
 
     Args:
         endpoint: The model.
@@ -89,50 +82,41 @@ def chat_json(
         read: Makes the value of the decoded JSON. Raises `ValueError` for JSON that cannot be used.
         post: Sends the body of one request and returns the decoded answer; None for the endpoint's own.
         correct: Whether the model sees its bad answer, and the fault in it, when it is asked again.
-        repeat_cut_off: Whether such a question is asked again, as it was. False for a caller that asks less.
-        abandoned: When set, nothing is asked again.
 
     Raises:
         EndpointError: No usable answer came; `complaint` is not empty if this very question was refused.
-        MissingExtraError: The `httpx` package is not installed.
+        MissingExtraError: The `openai` package is not installed.
     """
     correction: list[Message] = []
-
-    def attempt() -> tuple[Value, object]:
-        conversation = [*messages, *correction]
-
-        def body(dialect: Dialect) -> Mapping[str, object]:
-            return completion_body(conversation, schema=schema, schema_name=schema_name, dialect=dialect)
-
-        answer = _post_in_dialect(endpoint, body, post=post)
-        correction.clear()
+    for attempt in range(endpoint.max_retries + 1):
+        answer = _post_in_dialect(endpoint, [*messages, *correction], schema, schema_name, post)
         content = ""
         try:
             content = content_in(answer)
             return read(json_in(content)), answer
         except (ValueError, RecursionError) as error:
+            failure = endpoint.bad_answer(
+                error, complaint=str(error) if isinstance(error, RefusedError) else ""
+            )
+            logger.warning("%s (attempt %d of %d)", failure, attempt + 1, endpoint.max_retries + 1)
+            correction.clear()
             if correct and content.strip() and len(content) <= MAX_REPEATED_CHARS:
                 asked_again = CORRECTION.format(reason=error)
-                correction.extend([Message("assistant", content), Message("user", asked_again)])
-            cut_off = isinstance(error, CutOffError)
-            refusal = str(error) if isinstance(error, RefusedError) else ""
-            failure = endpoint.bad_answer(error, complaint=refusal, cut_off=cut_off)
-            failure.retryable = repeat_cut_off or not cut_off
-            raise failure from None
-
-    return endpoint.persist(attempt, abandoned=abandoned)
+                correction += [Message("assistant", content), Message("user", asked_again)]
+    raise failure
 
 
 def _post_in_dialect(
     endpoint: Endpoint,
-    make_body: Callable[[Dialect], Mapping[str, object]],
-    *,
+    messages: Sequence[Message],
+    schema: Mapping[str, object],
+    schema_name: str,
     post: Callable[[Mapping[str, object]], object] | None,
 ) -> object:
     """Return the answer to one request, sent again without each option that the endpoint objects to."""
     while True:
         dialect = endpoint.dialect
-        body = make_body(dialect)
+        body = completion_body(messages, schema=schema, schema_name=schema_name, dialect=dialect)
         try:
             return post(body) if post else endpoint.post("chat", body)
         except EndpointError as error:
@@ -143,9 +127,8 @@ def _post_in_dialect(
                 simpler = replace(dialect, schema=False)
             else:
                 raise
-            if endpoint.dialect == dialect:  # else another thread has found it out already
-                logger.warning("%s; asking without that", error)
-                endpoint.dialect = simpler
+            logger.warning("%s; asking without that", error)
+            endpoint.dialect = simpler
 
 
 def completion_body(
@@ -169,8 +152,7 @@ def content_in(answer: object) -> str:
 
     Raises:
         RefusedError: It refused to answer.
-        CutOffError: The answer is not whole.
-        ValueError: It wrote nothing usable.
+        ValueError: It wrote nothing usable, or the answer is not whole.
     """
     match answer:
         case {"choices": [{"message": {"refusal": str(refusal)}}, *_]} if refusal:
@@ -178,7 +160,7 @@ def content_in(answer: object) -> str:
         case {"choices": [{"finish_reason": "content_filter"}, *_]}:
             raise RefusedError("it was withheld by the endpoint's content filter")
         case {"choices": [{"finish_reason": "length"}, *_]}:
-            raise CutOffError("it was cut off at the model's length limit")
+            raise ValueError("it was cut off at the model's length limit")
         case {"choices": [{"message": {"content": str(content)}}, *_]}:
             return content
         case {"error": {"message": str(message)}}:

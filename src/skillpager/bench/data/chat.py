@@ -235,7 +235,7 @@ class ChatModel:
         Raises:
             NoAnswerError: No usable answer came, however often it was asked.
             SpendLimitError: It might cost more than is left.
-            MissingExtraError: The `httpx` package is not installed.
+            MissingExtraError: The `openai` package is not installed.
         """
         expected = question.expected
 
@@ -258,7 +258,6 @@ class ChatModel:
                 read=read,
                 post=post,
                 correct=True,
-                abandoned=self.halt,
             )
         except EndpointError as error:
             blame = Blame.ENDPOINT if error.retryable else Blame.ACCESS

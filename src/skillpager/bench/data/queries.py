@@ -185,7 +185,7 @@ def write_queries(
     At most `jobs` requests are sent at a time. `progress` is called with finished and all missing skills.
 
     Raises:
-        MissingExtraError: The `httpx` package is not installed.
+        MissingExtraError: The `openai` package is not installed.
 
     Reference: paper §4.1.
     """

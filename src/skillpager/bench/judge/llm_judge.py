@@ -220,7 +220,7 @@ class LLMJudge(Judge):
         Raises:
             NoAnswerError: A vote was not given.
             SpendLimitError: It might cost more than is left.
-            MissingExtraError: The `httpx` package is not installed.
+            MissingExtraError: The `openai` package is not installed.
 
         Reference: paper §4.2.
         """
