@@ -15,7 +15,6 @@ from mcp.types import TextContent
 from mcp import Client
 from skillpager import SkillPager
 from skillpager.library import Library
-from skillpager.mcp.options import ToolOptions
 from skillpager.mcp.server import make_server
 
 SKILLS = Path(__file__).parent.parent / "examples" / "skills"
@@ -37,7 +36,7 @@ async def session() -> str:
     Raises:
         ValueError: No mark of the page names the section that helps: another session must be thought of.
     """
-    server = make_server(Library(SkillPager(), [SKILLS]), ToolOptions(structured=False))
+    server = make_server(Library(SkillPager(), [SKILLS]))
     async with Client(server) as client:
         page = await _answer(client, "load_skill", name=NAME, query=QUERY)
         marks = MARK.findall(page)

@@ -16,8 +16,8 @@ from cli_process import ROOT, TIME_LIMIT, command, environment
 from mcp import Client, StdioServerParameters
 from skillpager import SkillPager
 from skillpager.library import Library
-from skillpager.mcp.options import ToolOptions
 from skillpager.mcp.server import SkillServer, address_of, http_config, make_server
+from skillpager.mcp.tools import ToolOptions
 
 # the handshake of most hosts, and the protocol without sessions
 ERAS = ("legacy", "2026-07-28")
@@ -66,7 +66,6 @@ def text_of(result: CallToolResult) -> str:
 def error_of(result: CallToolResult) -> str:
     """Return the message of a result that is an error."""
     assert result.is_error, result.content
-    assert result.structured_content is None
     return _only_text(result)
 
 
@@ -74,12 +73,6 @@ def _only_text(result: CallToolResult) -> str:
     (block,) = result.content
     assert isinstance(block, TextContent)
     return block.text
-
-
-def form_of(result: CallToolResult) -> dict[str, Any]:
-    """Return the structured content of a result."""
-    assert result.structured_content is not None
-    return result.structured_content
 
 
 def child(folder: Path, *arguments: str | Path, cache: Path) -> StdioServerParameters:

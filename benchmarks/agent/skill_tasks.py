@@ -145,7 +145,7 @@ def work(arm: Arm, *, shell: bool) -> Solver:
         with TemporaryDirectory(prefix="skillpager-agent-") as home:
             if arm == "page+faults":
                 folder = skill_folder(Path(state.metadata["skill"]), Path(home))
-                command = ["-m", "skillpager", "mcp", str(folder), "--text-only"]
+                command = ["-m", "skillpager", "mcp", str(folder)]
                 server = mcp_server_stdio(name="skillpager", command=sys.executable, args=command)
                 tools.append(mcp_tools(server, tools=[READ]))
             return await as_solver(react(prompt=SYSTEM, tools=tools, submit=False))(state, generate)

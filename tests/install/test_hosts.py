@@ -377,20 +377,20 @@ def test_entry_names_transport_and_folders_of_skills() -> None:
     assert entry == {
         "type": "stdio",
         "command": "/py",
-        "args": ["-m", "skillpager", "mcp", "--text-only"],
+        "args": ["-m", "skillpager", "mcp"],
         "env": {"SKILLPAGER_SKILLS_DIR": f"/a b{os.pathsep}/c"},
     }
-    assert server_entry(BY_NAME["zed"], COMMAND) == {"command": COMMAND[0], "args": ["mcp", "--text-only"]}
+    assert server_entry(BY_NAME["zed"], COMMAND) == {"command": COMMAND[0], "args": ["mcp"]}
 
 
 def test_entry_of_each_form() -> None:
     folders = [Path("/a")]
     assert server_entry(BY_NAME["opencode"], COMMAND, skills_dirs=folders) == {
         "type": "local",
-        "command": [COMMAND[0], "mcp", "--text-only"],
+        "command": [COMMAND[0], "mcp"],
         "environment": {"SKILLPAGER_SKILLS_DIR": "/a"},
     }
-    plain = {"type": "stdio", "command": COMMAND[0], "args": ["mcp", "--text-only"]}
+    plain = {"type": "stdio", "command": COMMAND[0], "args": ["mcp"]}
     assert server_entry(BY_NAME["cline"], COMMAND) == {"transport": plain}
     assert server_entry(BY_NAME["copilot"], COMMAND) == {**plain, "type": "local", "tools": ["*"]}
 
@@ -442,7 +442,7 @@ def test_second_install_keeps_numbers_and_dates_as_they_are_written(config: Path
     install_again = server_entry(host, COMMAND, now=installed_entry(host, config))
     write(plan_install(host, config, install_again), keep=True)
     assert config.read_text() == (
-        '[mcp_servers.skillpager]\ncommand = "/opt/bin/skillpager"\nargs = ["mcp", "--text-only"]\n'
+        '[mcp_servers.skillpager]\ncommand = "/opt/bin/skillpager"\nargs = ["mcp"]\n'
         'startup_timeout_sec = 12.50\nsince = 2026-11-22\nenv = { "a.b" = "c" }\n'
         'tools = { load_skill = { approval_mode = "approve" } }\n'
     )
@@ -450,14 +450,14 @@ def test_second_install_keeps_numbers_and_dates_as_they_are_written(config: Path
 
 def test_entry_of_an_address_becomes_one_of_a_command() -> None:
     now: JsonValue = {"type": "http", "url": "http://127.0.0.1:8642/mcp", "headers": {"a": "b"}, "timeout": 9}
-    plain = {"type": "stdio", "command": COMMAND[0], "args": ["mcp", "--text-only"]}
+    plain = {"type": "stdio", "command": COMMAND[0], "args": ["mcp"]}
     assert server_entry(BY_NAME["claude-code"], COMMAND, now=now) == {**plain, "timeout": 9}
     nested: JsonValue = {"disabled": True, "transport": now}
     assert server_entry(BY_NAME["cline"], COMMAND, now=nested) == {"disabled": True, "transport": plain}
     other: JsonValue = {"command": "npx", "args": ["mcp", "docs"], "env": {"A": "b"}}
     assert server_entry(BY_NAME["zed"], COMMAND, now=other) == {
         "command": COMMAND[0],
-        "args": ["mcp", "--text-only"],
+        "args": ["mcp"],
         "env": {"A": "b"},
     }
 

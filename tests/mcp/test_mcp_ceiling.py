@@ -11,10 +11,10 @@ from mcp.types import CallToolResult
 
 from conftest import SAMPLES
 from golden import QUERIES
-from mcp_clients import answer, error_of, form_of, server_of, text_of
+from mcp_clients import answer, error_of, server_of, text_of
 from skillpager import NodeType, SkillPager
-from skillpager.mcp.options import DEFAULT_CEILING, LEAST_CEILING
 from skillpager.mcp.server import SkillServer
+from skillpager.mcp.tools import DEFAULT_CEILING, LEAST_CEILING
 from skillpager.settings import Settings
 from skillpager.tokens import default_counter
 from skillpager.types import Classification, FloatArray, Fragment
@@ -72,27 +72,17 @@ def large_pager(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SkillPager
 
 
 def size(result: CallToolResult) -> int:
-    """Return the tokens of all that a result sends."""
-    counter = default_counter()
-    form = result.structured_content
-    return counter.count(text_of(result)) + (
-        counter.count(json.dumps(form, ensure_ascii=False)) if form is not None else 0
-    )
+    """Return the tokens of a result."""
+    return default_counter().count(text_of(result))
 
 
 def tells_the_rest(result: CallToolResult, name: str) -> bool:
-    """Return whether a text names the call that goes on, or marks every gap and names the call that reads it."""
+    """Return whether a text names the call that goes on, or marks gaps and names the call that reads them."""
     text = text_of(result)
     if "go on with: " in text or f'get_skill_outline(name="{name}", nodes=true)' in text:
         return True
     legend = f'[Page of a skill. […] = omitted lines; read: read_skill_nodes(name="{name}", ids="L2-9")]\n'
-    marks = [mark.partition(":")[0] for mark in re.findall(r"^\[… (L.+)\]$", text, re.MULTILINE)]
-    if legend not in text or not marks:
-        return False
-    if result.structured_content is None:
-        return True
-    gaps = [(gap["start_line"], gap["end_line"]) for gap in form_of(result)["omitted"]]
-    return marks == [f"L{first}" if first == last else f"L{first}-{last}" for first, last in gaps]
+    return legend in text and re.search(r"^\[… L.+\]$", text, re.MULTILINE) is not None
 
 
 def next_call(result: CallToolResult) -> tuple[str, dict[str, Any]] | None:
@@ -101,7 +91,13 @@ def next_call(result: CallToolResult) -> tuple[str, dict[str, Any]] | None:
     if not found:
         return None
     tool, arguments = found[-1]
-    return tool, json.loads("{" + re.sub(r"(\w+)=(?=\")", r'"\1": ', arguments) + "}")
+    return tool, arguments_of(arguments)
+
+
+def arguments_of(text: str) -> dict[str, Any]:
+    """Return the arguments of a call as a text has them."""
+    arguments: dict[str, Any] = json.loads("{" + re.sub(r"(\w+)=(?=\")", r'"\1": ', text) + "}")
+    return arguments
 
 
 def read_on(server: SkillServer, name: str, arguments: dict[str, Any]) -> list[CallToolResult]:
@@ -127,33 +123,21 @@ CALLS: list[tuple[str, dict[str, object]]] = [
 ]
 
 
-@pytest.mark.parametrize("structured", [True, False])
+@pytest.mark.parametrize("name", ["huge", "script", "line"])
 @pytest.mark.parametrize(("tool", "arguments"), CALLS)
-def test_no_reply_on_a_huge_skill_is_above_the_ceiling(
-    library: Path, large_pager: SkillPager, tool: str, arguments: dict[str, object], structured: bool
-) -> None:
-    assert len(large_pager.index(library / "huge").nodes) == NODES
-    for ceiling in (DEFAULT_CEILING, LEAST_CEILING):
-        server = server_of(large_pager, library, ceiling=ceiling, structured=structured)
-        result = answer(server, tool, name="huge", **arguments)
-        assert size(result) <= ceiling
-        every_node = 'get_skill_outline(name="huge", nodes=true)'
-        if structured:  # a map without folded sections is complete, all else is cut
-            whole_map = every_node in text_of(result) and not re.search("folded|not shown", text_of(result))
-            assert form_of(result)["complete"] == whole_map
-        assert tells_the_rest(result, "huge")
-
-
-@pytest.mark.parametrize("name", ["script", "line"])
-@pytest.mark.parametrize(("tool", "arguments"), CALLS)
-def test_no_reply_on_a_huge_node_is_above_the_ceiling(
+def test_no_reply_is_above_the_ceiling(
     library: Path, large_pager: SkillPager, name: str, tool: str, arguments: dict[str, object]
 ) -> None:
     for ceiling in (DEFAULT_CEILING, LEAST_CEILING):
         result = answer(server_of(large_pager, library, ceiling=ceiling), tool, name=name, **arguments)
+        if result.is_error:
+            assert re.search(
+                r"n\d+ is longer than one reply: read its lines with read_skill", error_of(result)
+            )
+            assert name != "huge"
+            continue
         assert size(result) <= ceiling
-        too_long = "[line 7 of SKILL.md is too long for one reply: read it in the file]" in text_of(result)
-        assert form_of(result)["complete"] or too_long or tells_the_rest(result, name)
+        assert tells_the_rest(result, name) or (name != "huge" and tool == "get_skill_outline")
 
 
 @pytest.mark.parametrize("name", QUERIES)
@@ -164,39 +148,36 @@ def test_no_reply_on_a_sample_is_above_a_low_ceiling(pager: SkillPager, name: st
 
 
 def test_reading_on_reads_every_node_once(library: Path, large_pager: SkillPager) -> None:
-    server = server_of(large_pager, library, ceiling=DEFAULT_CEILING)
+    server = server_of(large_pager, library)
+    every = list(range(NODES))
     results = read_on(server, "read_skill_nodes", {"name": "huge", "ids": "n0-n2999"})
-    read = [node["id"] for result in results for node in form_of(result)["nodes"]]
-    assert read == [f"n{number}" for number in range(NODES)]
-    assert [form_of(result)["complete"] for result in results] == [False] * (len(results) - 1) + [True]
+    assert [
+        int(valve) for result in results for valve in re.findall(r"valve (\d+)", text_of(result))
+    ] == every
     results = read_on(server, "get_skill_outline", {"name": "huge", "nodes": True})
-    assert read == [node["id"] for result in results for node in form_of(result)["nodes"]]
+    listed = re.findall(r"^ *n(\d+) ", text_of(results[0]), re.MULTILINE)
+    read = [number for result in results[1:] for number in re.findall(r"valve (\d+)", text_of(result))]
+    assert [int(number) for number in listed + read] == every
 
 
 def test_a_node_beyond_the_ceiling_is_read_by_its_lines(library: Path, large_pager: SkillPager) -> None:
-    results = read_on(server_of(large_pager, library), "read_skill_nodes", {"name": "script", "ids": "n1"})
-    assert len(results) > 3
+    server = server_of(large_pager, library)
+    said = error_of(answer(server, "read_skill_nodes", name="script", ids="n1-n2"))
+    call = re.search(r"read its lines with (\w+)\((.*)\)\.$", said)
+    assert call
+    results = read_on(server, call[1], arguments_of(call[2]))
+    assert len(results) == 3
     assert all(size(result) <= DEFAULT_CEILING for result in results)
-    text = "".join(_CALL.sub("", text_of(result)) for result in results)
-    steps = [int(number) for number in re.findall(r"echo step (\d+) of the script", text)]
-    assert steps == list(range(LONG_LINES))
-    assert all(form_of(result)["nodes"] == [] for result in results)  # none of them holds a whole node
+    steps = re.findall(r"echo step (\d+) of the script", "".join(map(text_of, results)))
+    assert [int(step) for step in steps] == list(range(LONG_LINES))
 
 
-def test_what_follows_a_node_beyond_the_ceiling_is_not_forgotten(
-    library: Path, large_pager: SkillPager
-) -> None:
-    result = answer(server_of(large_pager, library), "read_skill_nodes", name="script", ids="n1-n2")
-    calls = _CALL.findall(text_of(result))
-    assert [tool for tool, _ in calls] == ["read_skill_nodes"] * 2
-    assert calls[1][1] == 'name="script", ids="n2"'
-    assert form_of(result)["omitted"][-1]["nodes"] == "n2"
-
-
-def test_a_line_beyond_the_ceiling_is_named(library: Path, large_pager: SkillPager) -> None:
-    result = answer(server_of(large_pager, library), "read_skill_nodes", name="line", ids="n0")
-    assert text_of(result).startswith("[line 7 of SKILL.md is too long for one reply: read it in the file]")
-    assert size(result) < 500
+def test_a_line_beyond_the_ceiling_is_refused(library: Path, large_pager: SkillPager) -> None:
+    server = server_of(large_pager, library)
+    asked = {"name": "line", "file": "SKILL.md"}
+    said = error_of(answer(server, "read_skill_nodes", **asked, lines="7"))
+    assert said.startswith("The first line alone is over 12,000 tokens, the most of a reply")
+    assert 'lines="7-7"' in text_of(answer(server, "read_skill_nodes", **asked))
 
 
 def test_a_list_of_many_skills_is_read_to_its_end(tmp_path: Path, large_pager: SkillPager) -> None:
@@ -208,7 +189,8 @@ def test_a_list_of_many_skills_is_read_to_its_end(tmp_path: Path, large_pager: S
     results = read_on(server_of(large_pager, tmp_path), "list_skills", {})
     assert len(results) > 1
     assert all(size(result) <= DEFAULT_CEILING for result in results)
-    assert [skill["name"] for result in results for skill in form_of(result)["skills"]] == names
+    listed = "".join(text_of(result) for result in results)
+    assert re.findall(r"^- (skill-\d+): ", listed, re.MULTILINE) == names
 
 
 def test_errors_are_short_whatever_was_asked(library: Path, large_pager: SkillPager) -> None:
@@ -223,17 +205,3 @@ def test_errors_are_short_whatever_was_asked(library: Path, large_pager: SkillPa
         ("read_skill_nodes", {"name": "huge", "lines": "q" * 100_000}),
     ):
         assert len(error_of(answer(server, tool, **arguments))) <= 2_000
-
-
-def test_a_long_node_is_read_by_the_lines_of_an_editor(tmp_path: Path, hashing_pager: SkillPager) -> None:
-    rows = [f"row {number}\f of a long block of text\n" for number in range(LONG_LINES)]
-    text = "".join(["# Title\n\n```text\n", *rows, "```\n"])
-    (tmp_path / "long").mkdir()
-    (tmp_path / "long" / "SKILL.md").write_text(text, encoding="utf-8")
-    server = server_of(hashing_pager, tmp_path, ceiling=LEAST_CEILING, structured=False)
-    reply = text_of(answer(server, "read_skill_nodes", name="long", lines=f"104-{LONG_LINES}"))
-    assert reply.startswith("".join(rows[100:110]))
-    call = _CALL.search(reply)
-    assert call is not None
-    shown = reply[: reply.index("\n[… cut here")].count("\n")
-    assert f'lines="{104 + shown}-{LONG_LINES + 4}"' in call[2]

@@ -1,19 +1,30 @@
-"""What the server says of itself and its skills: instructions, prompts, resources, files, ceilings."""
+"""What the server says of itself and its skills: instructions, prompts, resources, files."""
 
 from pathlib import Path
 
 import pytest
-from mcp.types import CompleteResult, ResourceTemplateReference, TextContent, TextResourceContents
+from mcp.types import TextContent, TextResourceContents
 
 from conftest import SAMPLES
 from mcp import Client, MCPError
-from mcp_clients import answer, error_of, form_of, server_of, text_of, with_client
+from mcp_clients import answer, error_of, server_of, text_of, with_client
 from skillpager import SkillPager
 from skillpager.library import Library
-from skillpager.mcp.options import MOST_CHARS, ToolOptions
 from skillpager.mcp.server import FIND, MAX_BYTES, USE, SkillServer, instructions_of, make_server
+from skillpager.output.formatting import chance_words
 
 NAMES = sorted(path.name for path in SAMPLES.iterdir())
+NAME = "deploy"
+TEXT = """---
+name: deploy
+description: Deploy the service to production.
+disable-model-invocation: true
+---
+
+# Deploy
+
+Run `make deploy` after the tests have passed.
+"""
 
 
 @pytest.fixture(scope="module")
@@ -41,10 +52,9 @@ def test_instructions_name_skills_as_far_as_there_is_room(
     text = instructions_of(Library(hashing_pager, [skills_in(tmp_path, count, "What it is for. " * 9)]))
     assert len(text.encode()) <= MAX_BYTES
     assert text.startswith(USE)
-    named = text.count("skill-0")
-    assert named == count or f", {count - named} more." in text
     assert (FIND in text) == (count > 12)
-    assert named >= min(count, 100)
+    assert text.count("skill-0") == (0 if count == 600 else count)
+    assert text.endswith(" There are 600 skills.") == (count == 600)
     assert ("What it is for." in text) == (0 < count <= 12)
 
 
@@ -53,25 +63,13 @@ def test_tools_are_listed_while_skills_are_still_searched(pager: SkillPager) -> 
 
     async def ask(client: Client) -> None:
         assert client.instructions == f"{USE} {FIND}"
-        load = next(tool for tool in (await client.list_tools()).tools if tool.name == "load_skill")
-        assert "enum" not in load.input_schema["properties"]["name"]
+        assert len((await client.list_tools()).tools) == 5
 
     with library._searching:  # as a search that takes long
         with_client(make_server(library), ask)
 
 
-def test_names_are_choices_as_long_as_they_are_few(tmp_path: Path, hashing_pager: SkillPager) -> None:
-    async def ask(client: Client) -> None:
-        load = next(tool for tool in (await client.list_tools()).tools if tool.name == "load_skill")
-        assert load.input_schema["properties"]["name"] == {
-            "type": "string",
-            "description": "A name that list_skills or search_skills shows. Without it: those the query needs.",
-        }
-
-    with_client(server_of(hashing_pager, skills_in(tmp_path, 65)), ask)
-
-
-# ---- prompts, resources, completions
+# ---- prompts, resources
 
 
 def test_each_skill_is_a_prompt_and_a_resource(server: SkillServer) -> None:
@@ -104,18 +102,7 @@ def test_each_skill_is_a_prompt_and_a_resource(server: SkillServer) -> None:
     with_client(server, ask)
 
 
-def test_names_of_the_template_are_completed(server: SkillServer) -> None:
-    async def ask(client: Client) -> None:
-        (template,) = (await client.list_resource_templates()).resource_templates
-        reference = ResourceTemplateReference(uri=template.uri_template)
-        completed = await client.complete(reference, {"name": "name", "value": "k"})
-        assert isinstance(completed, CompleteResult)
-        assert completed.completion.values == [name for name in NAMES if name.startswith("k")]
-
-    with_client(server, ask)
-
-
-# ---- files, estimates, numbers as text
+# ---- files, estimates
 
 
 def test_files_of_a_skill_are_read_in_parts_and_nothing_else(
@@ -124,7 +111,7 @@ def test_files_of_a_skill_are_read_in_parts_and_nothing_else(
     folder = skills_in(tmp_path, 1) / "skill-0000"
     rows = [f"echo step {number} of the script\n" for number in range(4_000)]
     (folder / "run.sh").write_text("".join(rows))
-    server = server_of(hashing_pager, tmp_path, ceiling=1_000, structured=False)
+    server = server_of(hashing_pager, tmp_path, ceiling=1_000)
     asked: dict[str, object] = {"name": "skill-0000", "file": "run.sh"}
     read: list[str] = []
     for _ in range(3):
@@ -145,61 +132,76 @@ def test_files_of_a_skill_are_read_in_parts_and_nothing_else(
         assert told in error_of(answer(server, "read_skill_nodes", name="skill-0000", **wrong))
 
 
-def test_a_reply_with_a_file_has_the_form_of_the_schema(tmp_path: Path, hashing_pager: SkillPager) -> None:
-    folder = skills_in(tmp_path, 1) / "skill-0000"
-    (folder / "run.sh").write_text("echo 1\n")
-    result = answer(server_of(hashing_pager, tmp_path), "read_skill_nodes", name="skill-0000", file="run.sh")
-    form = form_of(result)
-    assert (form["kind"], form["complete"], form["nodes"], form["omitted"]) == ("file", True, [], [])
-    assert form["text"] == text_of(result) == "echo 1\n"
-    assert f"[Skill folder: {folder}]\n" in text_of(
-        answer(server_of(hashing_pager, tmp_path), "load_skill", name="skill-0000")
-    )
-
-
-def test_the_estimate_is_told_in_the_text_where_there_is_room(server: SkillServer) -> None:
+def test_the_estimate_is_told_in_the_text_where_there_is_room(server: SkillServer, pager: SkillPager) -> None:
     asked = {"name": "postgres-backup", "query": "restore one table from a dump"}
-    result = answer(server, "load_skill", **asked)
-    chance = round(100 * form_of(result)["sufficiency"])
-    last = text_of(result).splitlines()[-1]
-    assert last in (
-        f"[Page holds all that is needed with an estimated chance of {chance} %]",
-        "[Page holds all that is needed with an estimated chance of over 99 %]",
-    )
-    tight = text_of(answer(server, "load_skill", **asked, budget_tokens=form_of(result)["tokens"] - 1))
+    text = text_of(answer(server, "load_skill", **asked))
+    chance = pager.page(SAMPLES / asked["name"], asked["query"]).sufficiency
+    assert chance is not None
+    last = f"[Page holds all that is needed with an estimated chance of {chance_words(chance)}]"
+    assert text.splitlines()[-1] == last
+    budget = pager.token_counter.count(text) - 1
+    tight = text_of(answer(server, "load_skill", **asked, budget_tokens=budget))
     assert "chance of" not in tight
-    assert text_of(result).startswith(tight)
+    assert text.startswith(tight)
 
 
-# ---- ceilings
+# ---- skills that only the user may start
 
 
-@pytest.mark.parametrize(
-    ("client", "version", "tokens", "chars"),
-    [
-        ("", "", 12_000, MOST_CHARS),
-        ("codex-mcp-client", "0.169.0", 12_000, MOST_CHARS),
-        ("claude-code", "2.1.197", 20_000, None),
-        ("claude-code", "2.1.91", 20_000, None),
-        ("claude-code", "3.0", 20_000, None),
-        ("claude-code", "2.1.90", 12_000, MOST_CHARS),
-        ("claude-code", "odd", 12_000, MOST_CHARS),
-    ],
-)
-def test_the_ceiling_follows_the_host(client: str, version: str, tokens: int, chars: int | None) -> None:
-    ceiling = ToolOptions().ceiling_for(client, version)
-    assert (ceiling.tokens, ceiling.chars) == (tokens, chars)
-    assert ToolOptions(ceiling=5_000).ceiling_for(client, version).tokens == 5_000
-    assert ToolOptions(ceiling=5_000).meta == {"anthropic/maxResultSizeChars": 40_000}
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Three skills, and one that only the user may start."""
+    found = skills_in(tmp_path, 3)
+    (found / NAME).mkdir()
+    (found / NAME / "SKILL.md").write_text(TEXT, encoding="utf-8")
+    return found
 
 
-def test_no_reply_has_more_characters_than_an_unknown_host_shows(
-    tmp_path: Path, hashing_pager: SkillPager
+def test_nothing_that_a_model_reads_names_them(hashing_pager: SkillPager, folder: Path) -> None:
+    server = server_of(hashing_pager, folder)
+
+    async def ask(client: Client) -> None:
+        assert client.instructions is not None
+        offered = [
+            client.instructions,
+            text_of(await client.call_tool("list_skills", {})),
+            text_of(await client.call_tool("search_skills", {"query": "What it is for; deploy the service"})),
+            str((await client.list_resources()).resources),
+        ]
+        assert [NAME in text for text in offered] == [False] * 4
+        assert ["skill-0000" in text for text in offered] == [True] * 4
+
+    with_client(server, ask)
+    assert NAME not in instructions_of(Library(hashing_pager, [folder]))
+
+
+def test_a_name_given_all_the_same_is_refused_with_the_reason(
+    hashing_pager: SkillPager, folder: Path
 ) -> None:
-    folder = skills_in(tmp_path, 1) / "skill-0000"
-    # words that are one token each, so that characters run out first
-    (folder / "words.txt").write_text("international understanding administration\n" * 3_000)
-    text = text_of(
-        answer(server_of(hashing_pager, tmp_path), "read_skill_nodes", name="skill-0000", file="words.txt")
+    server = server_of(hashing_pager, folder)
+    said = error_of(answer(server, "load_skill", name=NAME, query="deploy the service"))
+    assert said == (
+        "The skill 'deploy' is for the user to start: its front matter says `disable-model-invocation: true`. "
+        "Ask the user to start it, or do the task without it."
     )
-    assert MOST_CHARS / 4 < len(text) <= MOST_CHARS
+    assert NAME not in error_of(answer(server, "load_skill", name="deplo"))
+
+    async def read(client: Client) -> None:
+        with pytest.raises(MCPError, match="for the user to start"):
+            await client.read_resource(f"skill://{NAME}")
+
+    with_client(server, read)
+
+
+def test_the_user_starts_them_and_the_model_reads_on(hashing_pager: SkillPager, folder: Path) -> None:
+    async def ask(client: Client) -> None:
+        prompts = (await client.list_prompts()).prompts
+        assert NAME in [prompt.name for prompt in prompts]
+        started = await client.get_prompt(NAME)
+        assert "make deploy" in str(started.messages[0].content)
+        page = await client.call_tool("load_skill", {"name": NAME, "query": "deploy the service"})
+        assert "make deploy" in text_of(page)
+        read = await client.call_tool("read_skill_nodes", {"name": NAME, "lines": "9-9"})
+        assert "make deploy" in text_of(read)
+
+    with_client(server_of(hashing_pager, folder), ask)

@@ -279,7 +279,7 @@ async def ask_mcp(servers: list[Any], duration: float, answers: Answers) -> None
                 if result.is_error and not any(word in text for word in ("skill", "node", "line", "n1")):
                     answers.wrong(f"{tool}: {text}")
                 if tool != "list_skills":
-                    answers.check(name, text + json.dumps(result.structured_content))
+                    answers.check(name, text)
                 await anyio.sleep(PAUSE * draw.random() * 4)
 
     async with anyio.create_task_group() as group:

@@ -37,15 +37,11 @@ class McpOptions:
         typer.Option(
             "--ceiling",
             metavar="N",
-            help="Most tokens in one reply, including its JSON. [default: 12000; 20000 for Claude Code]",
+            help="Most tokens in one reply. [default: 12000]",
         ),
     ] = None
     text_only: Annotated[
-        bool,
-        typer.Option(
-            "--text-only",
-            help="Send no structured content: some agents show it to their model in place of the text.",
-        ),
+        bool, typer.Option("--text-only", hidden=True, help="Has no effect: every reply is text.")
     ] = False
     resend: Annotated[
         bool,
@@ -64,7 +60,7 @@ def mcp(folders: SkillFolders = None, *, served: McpOptions, options: PagerOptio
     \b
     Examples:
       skillpager mcp examples/skills < /dev/null
-      skillpager mcp --text-only < /dev/null
+      skillpager mcp --ceiling 5000 < /dev/null
     """
     if served.port is not None and not served.http:
         raise UsageError("--port needs --http: add --http, or leave --port out.")
@@ -73,9 +69,10 @@ def mcp(folders: SkillFolders = None, *, served: McpOptions, options: PagerOptio
     try:
         from skillpager.cli.session import missing_skills, open_library
         from skillpager.mcp import server as mcp_server
-        from skillpager.mcp.options import ToolOptions
+        from skillpager.mcp.tools import DEFAULT_CEILING, ToolOptions
 
-        tools = ToolOptions(served.ceiling, not served.text_only, served.resend, options.scope)
+        ceiling = DEFAULT_CEILING if served.ceiling is None else served.ceiling
+        tools = ToolOptions(ceiling, served.resend, options.scope)
         library = open_library(folders or [], options, search=served.http)
         # agents list the tools, and ask for a page later: the model is loaded between the two
         warming = Timer(WARM_SECONDS, _warm, [library])

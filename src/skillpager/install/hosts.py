@@ -17,8 +17,7 @@ from skillpager.install import claude_hooks, jsonc, toml
 from skillpager.install.jsonc import JsonValue
 
 SERVER = "skillpager"
-# several agents show their model the structured content instead of the text, at twice the tokens
-SERVER_ARGUMENTS = ("mcp", "--text-only")
+SERVER_ARGUMENTS = ("mcp",)
 SCOPES = ("user", "project")
 # the members of an entry that reach a server in another way than by a command
 REMOTE = frozenset({"url", "httpUrl", "serverUrl", "headers", "http_headers", "bearer_token_env_var"})

@@ -1,48 +1,31 @@
 """The tools of the MCP server; the SDK derives their schemas and descriptions from signatures and docstrings.
 
-A name means a skill of the library, never a path. Every reply stays within a ceiling of tokens; where it
+A name means a skill of the library, never a path. Every reply is a text within a ceiling of tokens; where it
 leaves something out, a mark names the tool call that reads it.
 """
 
 import json
 import re
+from bisect import bisect_right
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal, TypeVar
 
 from pydantic import Field
 
 from skillpager.errors import NodeNotFoundError, SettingsError
-from skillpager.library import Library, LibraryPage, RefusalReason
-from skillpager.mcp import replies
-from skillpager.mcp.options import Ceiling, Memory, ToolOptions
-from skillpager.mcp.replies import (
-    Form,
-    GapForm,
-    Kind,
-    Limit,
-    NamedSkill,
-    NodeForm,
-    ReadingForm,
-    ReadOn,
-    SearchedSkill,
-    SearchForm,
-    SkillsForm,
-    cut_mark,
-    gap_form,
-    node_forms,
-    reading,
-)
-from skillpager.output.formatting import chance_words, snippet
+from skillpager.library import Library, LibraryPage
+from skillpager.output.formatting import chance_words, snippet, too_few_tokens
 from skillpager.pages.gaps import folder_line, notice_of, omissions_of, skill_tag, tag_of
 from skillpager.parsing.folder import read_own_file
 from skillpager.parsing.lines import split_lines
-from skillpager.parsing.skill import own_folder
-from skillpager.types import Node, Omission, Page, SkillIndex, Style
+from skillpager.parsing.skill import SCOPES, own_folder
+from skillpager.types import Node, Page, SkillIndex, Style
 
-if TYPE_CHECKING:
-    from skillpager.pager import SkillPager
-
+# tokens of a reply: below what any known host cuts off (Claude Code: 25,000 of its own, claude-code#10456)
+DEFAULT_CEILING = 12_000
+# the marks alone of a page with many gaps take some hundred tokens
+LEAST_CEILING = 1_000
 DEFAULT_SEARCHED = 5
 # most skills that one search returns
 MAX_SEARCHED = 50
@@ -56,98 +39,105 @@ _LINES = re.compile(r"((?:[^\s:,]+:)?)L?(\d+)(?:-L?(\d+))?", re.IGNORECASE)
 SkillName = Annotated[str, Field(description="A name that list_skills shows.")]
 Query = Annotated[str, Field(description="What you are about to do, in a sentence.")]
 Mode = Literal["auto", "page", "outline", "full"]
+Made = TypeVar("Made", Page, LibraryPage)
+
+
+@dataclass(frozen=True, slots=True)
+class ToolOptions:
+    """Options of the server.
+
+    Attributes:
+        ceiling: Most tokens of a reply.
+        resend: Whether to send again the nodes that a session was sent.
+        scope: `skill` or `body`; None for that of the settings.
+
+    Raises:
+        SettingsError: The ceiling is too low for a page, or the scope is unknown.
+    """
+
+    ceiling: int = DEFAULT_CEILING
+    resend: bool = False
+    scope: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.ceiling < LEAST_CEILING:
+            raise SettingsError(f"The ceiling is {self.ceiling} tokens: it must be {LEAST_CEILING} or more.")
+        if self.scope not in (None, *SCOPES):
+            raise SettingsError(f"Unknown scope {self.scope!r}: choose one of {', '.join(SCOPES)}.")
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """A record of one session: the ids of the nodes that it was sent, and the skills that its user started.
+
+    Nodes are recorded by index key: a changed skill has another one, so its nodes count as not sent.
+    """
+
+    sent: dict[str, frozenset[str]] = field(default_factory=dict)
+    started: set[str] = field(default_factory=set)
+
+    def add(self, key: str, nodes: Collection[str]) -> None:
+        """Record that these nodes were sent."""
+        self.sent[key] = self.sent.get(key, frozenset()).union(nodes)
 
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
     """A call of a tool: its methods are the tools, their docstrings the descriptions that a model reads.
 
-    They raise `SettingsError` for arguments that are not valid, and `SkillPagerError` for a skill that cannot
-    be found or read.
-
     Attributes:
         library: The skills on offer.
-        pager: Makes their pages.
         options: Options of the server.
         memory: What the session was sent, and which skills its user started.
-        ceiling: How much its host shows of a reply.
         by_user: Whether the user asks, who may start every skill, and not the model.
-        sending: Ids of the nodes in the reply, by index key, for `memory` when the reply is on its way.
+        sending: Ids of the nodes in the reply, by index key, for `memory` when the reply is sent.
     """
 
     library: Library
-    pager: "SkillPager"
     options: ToolOptions
     memory: Memory
-    ceiling: Ceiling
     by_user: bool = False
     sending: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     def list_skills(
         self, start: Annotated[str, Field(description="To read on: begin with this name.")] = ""
-    ) -> SkillsForm:
+    ) -> str:
         """List the skills and what each is for."""
-        listed: list[NamedSkill] = [
-            {"name": skill.name, "description": snippet(skill.description, DESCRIPTION_CHARS)}
-            for skill in self.library.skills(for_model=True)
-            if skill.name >= start
+        skills = [skill for skill in self.library.skills(for_model=True) if skill.name >= start]
+        lines = [
+            f"- {': '.join(filter(None, (skill.name, snippet(skill.description, DESCRIPTION_CHARS))))}\n"
+            for skill in skills
         ]
-        lines = [f"- {': '.join(filter(None, (each['name'], each['description'])))}\n" for each in listed]
-        tag, read_on = tag_of(*lines), _call("list_skills", "start")
-
-        def render(shown: int) -> str:
-            mark = cut_mark(read_on(listed[shown]["name"]), tag) if shown < len(listed) else ""
-            return notice_of(tag) + ("".join(lines[:shown]) or "There are no skills.\n") + mark
-
-        def make(limit: Limit) -> SkillsForm:
-            shown, text = limit.most(render, len(listed))
-            return {"text": text, "skills": listed[:shown], "complete": shown == len(listed)}
-
-        return self._within(make)
+        if not lines:
+            return "There are no skills.\n"
+        tag = tag_of(*lines)
+        return self._cut(
+            notice_of(tag),
+            lines,
+            lambda shown: _cut_mark(_call("list_skills", start=skills[shown].name), tag),
+        )
 
     def search_skills(
         self,
         query: Query,
         k: Annotated[int, Field(ge=1, le=MAX_SEARCHED, description="Most skills.")] = DEFAULT_SEARCHED,
-    ) -> SearchForm:
+    ) -> str:
         """Find skills for a task: the best ones with their chances, or that none seems to fit."""
         # arrays, which a list of tools does not need
         from skillpager.library.routing.route_text import no_fit_words, reason_words, skill_tokens
 
         route = self.library.route(query, k=k, for_model=True)
-        settings = self.pager.settings
-        scope = self.options.scope or settings.scope
-        found: list[SearchedSkill] = []
-        lines: list[str] = []
+        pager = self.library.pager
+        scope, most = self.options.scope or pager.settings.scope, pager.settings.max_bytes
+        lines = []
         for each in route.skills:
-            counter, most = self.pager.token_counter, settings.max_bytes
-            size = skill_tokens(each.skill, counter, scope=scope, max_bytes=most)
-            description, reason = snippet(each.skill.description, SEARCHED_CHARS), reason_words(each)
-            form: SearchedSkill = {
-                "name": each.skill.name,
-                "description": description,
-                "chance": round(each.chance, replies.DIGITS),
-                "reason": reason,
-                "tokens": size,
-            }
-            found.append(form)
+            size = skill_tokens(each.skill, pager.token_counter, scope=scope, max_bytes=most)
             head = f"- {each.skill.name} ({chance_words(each.chance)}, {size:,} tokens)"
-            lines.append(f"{head}{': ' if description else ''}{description}\n  why: {reason}\n")
+            description = snippet(each.skill.description, SEARCHED_CHARS)
+            lines.append(f"{': '.join(filter(None, (head, description)))}\n  why: {reason_words(each)}\n")
         head = no_fit_words(route)
         head = head or f"The best of {route.searched:,} skills, each with the chance that the task needs it:"
-
-        def make(limit: Limit) -> SearchForm:
-            shown, text = limit.most(lambda count: f"{head}\n{''.join(lines[:count])}", len(lines))
-            return {
-                "text": text,
-                "fits": round(route.fits, replies.DIGITS),
-                "has_fit": route.has_fit,
-                "searched": route.searched,
-                "skills": found[:shown],
-                "complete": shown == len(lines),
-            }
-
-        return self._within(make)
+        return self._cut(f"{head}\n", lines, lambda _: "")
 
     def load_skill(
         self,
@@ -171,7 +161,7 @@ class ToolCall:
             ),
         ] = "auto",
         resend: Annotated[bool, Field(description="Also send parts that you were sent before.")] = False,
-    ) -> ReadingForm:
+    ) -> str:
         """Load the part of a skill that a task needs; without a name, of those skills that the query needs."""  # noqa: E501  it is a text for models
         query = query.strip()
         if not name:
@@ -182,162 +172,28 @@ class ToolCall:
                 )
             return self._page_of_several(query, budget_tokens, fill=fill, resend=resend)
         # the other tools read on where its page ends, whoever started it
-        started = self.by_user or self.memory.is_started(name)
+        started = self.by_user or name in self.memory.started
         index = self.library.index(name, scope=self.options.scope, for_model=not started)
         if mode == "page" and not query:
             raise SettingsError('The mode "page" needs a query: say what you are about to do.')
+        if not index.nodes and mode != "outline":
+            return "This skill has no text besides its description.\n"
         if query and mode in ("page", "auto"):
             return self._page(index, query, budget_tokens, fill=fill, resend=resend)
+        limit = min(budget_tokens or self.options.ceiling, self.options.ceiling)
         if mode != "outline":
-            whole = self._whole(index, budget_tokens, mode=mode, resend=resend)
-            if mode == "full" or all(gap["known"] for gap in whole["omitted"]):
-                return whole
-        self.sending.clear()
-        return self._map(index, budget_tokens)
-
-    def _page_of_several(self, query: str, budget: int | None, *, fill: bool, resend: bool) -> ReadingForm:
-        """Return the page of the skills that a query needs, or that none seems to fit."""
-
-        def make(limit: Limit, most: int | None) -> ReadingForm:
-            page = self.library.page(
-                query,
-                max_tokens=most,
-                fill=fill or None,
-                scope=self.options.scope,
-                style=self._style,
-                show=lambda skill: _show(skill.name),
-                folder=True,
-                known=lambda key: self._known(key, resend=resend),
-            )
-            return self._form_of_several(page, limit, asked=most is not None and most == budget)
-
-        return self._within_budget(make, budget)
-
-    def _form_of_several(self, page: LibraryPage, limit: Limit, *, asked: bool) -> ReadingForm:
-        from skillpager.library.page_maker import common_tag
-
-        parts = page.parts
-        complete = bool(parts) and all(part.page.complete for part in parts)
-        tag = common_tag([self._index(part.skill.name) for part in parts])
-        text = replies.page_text(page, limit, tag=tag, asked=asked, empty=not parts, complete=complete)
-        nodes: list[NodeForm] = []
-        omitted: list[GapForm] = []
-        self.sending.clear()
-        for part in parts:
-            self._send(part.key, part.page.nodes)
-            nodes += [{**form, "skill": part.skill.name} for form in _page_nodes(part.page)]
-            omitted += [{**form, "skill": part.skill.name} for form in map(gap_form, part.page.omitted)]
-        form = reading(
-            "page" if parts else "none",
-            (", ".join(part.skill.name for part in parts), page.full_tokens),
-            text,
-            limit,
-            complete=complete,
-            nodes=nodes,
-            omitted=omitted,
-            page=page,
-        )
-        form["parts"] = [
-            {
-                "skill": part.skill.name,
-                "chance": round(part.chance, replies.DIGITS),
-                "tokens": part.page.tokens,
-                "full_tokens": part.page.full_tokens,
-            }
-            for part in parts
-        ]
-        form["refused"] = [
-            {"skill": each.skill.name, "chance": round(each.chance, replies.DIGITS), "detail": each.detail}
-            for each in page.refused
-            if each.reason is not RefusalReason.USER_ONLY  # a model is not told of these
-        ]
-        return form
-
-    def _page(
-        self, index: SkillIndex, query: str, budget: int | None, *, fill: bool, resend: bool
-    ) -> ReadingForm:
-        """Return the page of a skill for a query."""
-        key = self.pager.pool(index).key
-
-        def make(limit: Limit, most: int | None) -> ReadingForm:
-            page = self.pager.page(
+            page = self.library.pager.whole(
                 index,
-                query,
-                max_tokens=most,
-                fill=fill or None,
-                style=self._style,
-                show=_show(index.skill.name),
-                folder=True,
-                known=self._known(key, resend=resend),
-            )
-            return self._form_of_page("page", page, index, key, limit, asked=most == budget)
-
-        return self._within_budget(make, budget)
-
-    def _whole(self, index: SkillIndex, budget: int | None, *, mode: Mode, resend: bool) -> ReadingForm:
-        """Return a whole skill as far as it fits."""
-
-        def make(limit: Limit) -> ReadingForm:
-            most = limit.at_most(budget)
-            page = self.pager.whole(
-                index,
-                max_tokens=most.tokens,
+                max_tokens=limit,
                 style=self._style,
                 show=_show(index.skill.name),
                 folder=True,
                 known=self._known(index.key, resend=resend),
             )
-            asked = mode == "full" and most.tokens != limit.tokens
-            return self._form_of_page("full", page, index, index.key, most, asked=asked)
-
-        return self._within(make)
-
-    def _form_of_page(
-        self, kind: Kind, page: Page, index: SkillIndex, key: str, limit: Limit, *, asked: bool
-    ) -> ReadingForm:
-        text = replies.page_text(
-            page,
-            limit,
-            tag=skill_tag(index.skill),
-            asked=asked,
-            empty=not page.nodes,
-            complete=page.complete,
-        )
-        if not index.nodes:
-            text = "This skill has no text besides its description.\n"
-        form = reading(
-            kind,
-            index,
-            text,
-            limit,
-            complete=page.complete,
-            nodes=_page_nodes(page),
-            omitted=page.omitted,
-            page=page,
-        )
-        if page.selection:
-            form["score_kind"] = str(page.selection.score_kind)
-        self._send(key, page.nodes)
-        return form
-
-    def _map(self, index: SkillIndex, budget: int | None) -> ReadingForm:
-        from skillpager.output.outline import outline_map
-
-        name = index.skill.name
-        list_nodes = f"get_skill_outline(name={json.dumps(name, ensure_ascii=False)}, nodes=true)"
-        folder = folder_line(index.skill, own_folder(index.skill))
-
-        def make(limit: Limit) -> ReadingForm:
-            limit = limit.at_most(budget)
-            most, counter = limit.tokens, limit.counter
-            made = outline_map(
-                index, counter, show=_show(name), list_nodes=list_nodes, folder=folder, max_tokens=most
-            )
-            if not limit.holds(made.text):
-                raise limit.nothing_fits()
-            return reading("outline", index, made.text, limit, complete=not made.folded)
-
-        return self._within(make)
+            if mode == "full" or all(gap.known for gap in page.omitted):
+                self._send(index.key, page.nodes)
+                return self._page_text(page, limit, skill_tag(index.skill), complete=page.complete)
+        return self._map(index, limit)
 
     def read_skill_nodes(
         self,
@@ -346,7 +202,7 @@ class ToolCall:
         section: Annotated[str, Field(description="Title of a heading.")] = "",
         lines: Annotated[str, Field(description='Such as "30-57" or "references/api.md:30-57".')] = "",
         file: Annotated[str, Field(description='Another text file of the skill, as "scripts/run.sh".')] = "",
-    ) -> ReadingForm:
+    ) -> str:
         """Read parts of a skill verbatim, or a file of its folder; give one of ids, section, lines, file."""
         from skillpager.pages.addresses import find_nodes, find_section
 
@@ -358,7 +214,6 @@ class ToolCall:
                 "Give exactly one of ids, section, lines and file: it says what to read. Only file may have "
                 "lines beside it."
             )
-        first_line = 0
         if section:
             ordinals = find_section(index, section)
         elif lines:
@@ -367,54 +222,140 @@ class ToolCall:
                 raise NodeNotFoundError(
                     f'{lines[:80]!r} is not a range of lines, such as "30-57" or "api.md:30-57".'
                 )
-            first_line = int(match[2])
             ordinals = find_nodes(index, [f"{match[1]}L{match[2]}-{match[3] or match[2]}"])
         else:
             ordinals = find_nodes(index, [ids])
-        asked = [index.nodes[ordinal] for ordinal in ordinals]
+        return self._nodes(index, [index.nodes[ordinal] for ordinal in ordinals])
 
-        def make(limit: Limit) -> ReadingForm:
-            node_ids = [node.id for node in asked]
-            page = self.pager.expand(index, node_ids, max_tokens=limit.tokens, style=self._style)
-            self._send(index.key, page.nodes)
-            if not page.nodes:
-                return self._long_node(index, asked, first_line, limit)
-            last = page.nodes[-1].ordinal
-            left = omissions_of([node for node in asked if node.ordinal > last], ())
-            text = f"{page.text.rstrip()}\n\n{_rest_mark(index, left)}" if left else page.text
-            omitted = (*page.omitted, *left)
-            nodes = node_forms(page.nodes)
-            return reading("nodes", index, text, limit, complete=not left, nodes=nodes, omitted=omitted)
+    def get_skill_outline(
+        self,
+        name: SkillName,
+        nodes: Annotated[
+            bool, Field(description="List every node instead: id, type, lines, tokens, first words.")
+        ] = False,
+    ) -> str:
+        """Get a map of a skill: its headings with lines, tokens, and the types of their nodes."""
+        from skillpager.output.outline import outline_lines, summary
 
-        return self._within(make)
-
-    def _long_node(
-        self, index: SkillIndex, asked: Sequence[Node], first_line: int, limit: Limit
-    ) -> ReadingForm:
-        """Return the lines that fit of `asked[0]`, a node too large for one reply, from `first_line` on."""
-        node, *after = asked
-        file, last = node.span.file, node.span.end_line
-        first = min(max(first_line, node.span.start_line), last)
-        where = "" if file == index.skill.files[0].path else f"{file}:"
-        read_lines = _call("read_skill_nodes", "lines", index.skill.name)
-        left = omissions_of(after, ())
-        lines = split_lines(node.text)[first - node.span.start_line :]
-        shown, text = replies.excerpt(
-            lines,
-            first,
-            limit,
-            tag=skill_tag(index.skill),
-            read_on=lambda rows: read_lines(f"{where}{rows}"),
-            remedy="read it in the file",
-            where=f" of {file}",
-            rest=_rest_mark(index, left),
+        index = self._index(name)
+        if not nodes:
+            return self._map(index, self.options.ceiling)
+        rows = list(outline_lines(index))
+        return self._cut(
+            f"{notice_of(skill_tag(index.skill))}{summary(index)}\n",
+            [f"{line}\n" for line, _ in rows],
+            lambda shown: _rest_mark(index, [node for _, node in rows[shown:] if node]),
         )
-        cut = shown < len(lines)
-        omitted = [Omission(file, first + shown, last, (node.id,), {}, 0)] if cut else []
-        complete = not cut and not after
-        return reading("nodes", index, text, limit, complete=complete, omitted=[*omitted, *left])
 
-    def _file(self, name: str, path: str, asked: str) -> ReadingForm:
+    def _page_of_several(self, query: str, budget: int | None, *, fill: bool, resend: bool) -> str:
+        """Return the page of the skills that a query needs, or that none seems to fit."""
+        from skillpager.library.page_maker import common_tag
+
+        def make(most: int | None) -> LibraryPage:
+            return self.library.page(
+                query,
+                max_tokens=most,
+                fill=fill or None,
+                scope=self.options.scope,
+                style=self._style,
+                show=lambda skill: _show(skill.name),
+                folder=True,
+                known=lambda key: self._known(key, resend=resend),
+            )
+
+        page = self._within_ceiling(make, budget)
+        for part in page.parts:
+            self._send(part.key, part.page.nodes)
+        tag = common_tag([self._index(part.skill.name) for part in page.parts])
+        complete = all(part.page.complete for part in page.parts)
+        return self._page_text(page, budget, tag, complete=complete)
+
+    def _page(self, index: SkillIndex, query: str, budget: int | None, *, fill: bool, resend: bool) -> str:
+        """Return the page of a skill for a query."""
+        pager = self.library.pager
+        key = pager.pool(index).key
+
+        def make(most: int | None) -> Page:
+            return pager.page(
+                index,
+                query,
+                max_tokens=most,
+                fill=fill or None,
+                style=self._style,
+                show=_show(index.skill.name),
+                folder=True,
+                known=self._known(key, resend=resend),
+            )
+
+        page = self._within_ceiling(make, budget)
+        self._send(key, page.nodes)
+        # a page without nodes, perhaps with marks of what was sent before, promises nothing
+        complete = page.complete or not page.nodes
+        return self._page_text(page, budget, skill_tag(index.skill), complete=complete)
+
+    def _within_ceiling(self, make: Callable[[int | None], Made], budget: int | None) -> Made:
+        """Return a page under the caller's budget; without one the page that ends by itself, if it fits."""
+        if budget is None:
+            # under a limit, strategies that do not stop by themselves would fill the page
+            page = make(None)
+            if page.tokens <= self.options.ceiling:
+                return page
+        return make(min(budget or self.options.ceiling, self.options.ceiling))
+
+    def _page_text(self, page: Page | LibraryPage, budget: int | None, tag: str, *, complete: bool) -> str:
+        """Return the text of a page, which says in its last line with what chance it suffices, if that fits.
+
+        Raises:
+            SettingsError: Nothing fits, and the caller chose the limit or there is no room for marks either.
+        """
+        limit = min(budget or self.options.ceiling, self.options.ceiling)
+        if page.least_tokens is not None and (limit < self.options.ceiling or not page.text):
+            raise SettingsError(too_few_tokens(page.least_tokens, "budget_tokens"))
+        if not page.text:
+            raise SettingsError("budget_tokens is too small: not even the omission marks fit. Ask for more.")
+        if complete or page.sufficiency is None:
+            return page.text
+        chance = chance_words(page.sufficiency)
+        longer = f"{page.text}\n[Page{tag} holds all that is needed with an estimated chance of {chance}]\n"
+        return longer if self._count(longer) <= limit else page.text
+
+    def _map(self, index: SkillIndex, limit: int) -> str:
+        """Return the headings of a skill."""
+        from skillpager.output.outline import outline_map
+
+        name = index.skill.name
+        made = outline_map(
+            index,
+            self.library.pager.token_counter,
+            show=_show(name),
+            list_nodes=_call("get_skill_outline", name=name, nodes=True),
+            folder=folder_line(index.skill, own_folder(index.skill)),
+            max_tokens=limit,
+        )
+        if self._count(made.text) > limit:
+            raise SettingsError(f"Nothing fits into {limit} tokens: ask for more budget_tokens.")
+        return made.text
+
+    def _nodes(self, index: SkillIndex, asked: Sequence[Node]) -> str:
+        """Return nodes; a mark names the call for those at the end that do not fit."""
+        ids = [node.id for node in asked]
+        limit = self.options.ceiling
+        while True:
+            page = self.library.pager.expand(index, ids, max_tokens=limit, style=self._style)
+            if not page.nodes:
+                span = asked[0].span
+                lines = f"{span.start_line}-{span.end_line}"
+                read = _call("read_skill_nodes", name=index.skill.name, file=span.file, lines=lines)
+                raise SettingsError(f"{asked[0].id} is longer than one reply: read its lines with {read}.")
+            left = [node for node in asked if node.ordinal > page.nodes[-1].ordinal]
+            text = f"{page.text.rstrip()}\n{_rest_mark(index, left)}" if left else page.text
+            over = self._count(text) - self.options.ceiling
+            if over <= 0:
+                self._send(index.key, page.nodes)
+                return text
+            limit -= over
+
+    def _file(self, name: str, path: str, asked: str) -> str:
         """Return a file of a skill's folder, or lines of it."""
         skill = self.library.skill(name)
         if skill.published is not None:
@@ -432,96 +373,55 @@ class ToolCall:
                     f'such as "1-{last}".'
                 )
             last = min(int(match[3] or first), last)
-        rows, tag = rows[first - 1 : last], tag_of(path, text)
-        read_on = _call("read_skill_nodes", "lines", name, path)
+        if not rows:
+            return "The file is empty.\n"
+        tag = tag_of(path, text)
 
-        def make(limit: Limit) -> ReadingForm:
-            remedy = "work on the file with a program"
-            shown, part = replies.excerpt(rows, first, limit, tag=tag, read_on=read_on, remedy=remedy)
-            complete, skill = shown == len(rows), (name, limit.counter.count(text))
-            omitted = [] if complete else [Omission(path, first + shown, last, (), {}, 0)]
-            return reading("file", skill, part, limit, complete=complete, omitted=omitted)
+        def mark(shown: int) -> str:
+            lines = f"{first + shown}-{last}"
+            return _cut_mark(_call("read_skill_nodes", name=name, file=path, lines=lines), tag)
 
-        return self._within(make)
+        return self._cut(notice_of(tag), rows[first - 1 : last], mark)
 
-    def get_skill_outline(
-        self,
-        name: SkillName,
-        nodes: Annotated[
-            bool, Field(description="List every node instead: id, type, lines, tokens, first words.")
-        ] = False,
-        start: Annotated[
-            str, Field(description='To read on in that list: begin with this node, as "n120".')
-        ] = "",
-    ) -> ReadingForm:
-        """Get a map of a skill: its headings with lines, tokens, and the types of their nodes."""
-        from skillpager.output.outline import outline_lines, summary
-        from skillpager.pages.addresses import find_nodes
+    def _cut(self, head: str, rows: Sequence[str], mark: Callable[[int], str]) -> str:
+        """Return a head and the rows that fit a reply; `mark` names the call for those from an ordinal on.
 
-        index = self._index(name)
-        if not nodes and not start:
-            return self._map(index, None)
-        first = find_nodes(index, [start])[0] if start else 0
-        rows = list(outline_lines(index))
-        if first:
-            rows = rows[next(row for row, (_, node) in enumerate(rows) if node and node.ordinal == first) :]
-        tag, read_on = skill_tag(index.skill), _call("get_skill_outline", "start", name)
-
-        def left(shown: int) -> list[Node]:
-            return [node for _, node in rows[shown:] if node]
+        Raises:
+            SettingsError: Not even the first row fits.
+        """
 
         def render(shown: int) -> str:
-            lines = [summary(index), *(line for line, _ in rows[:shown]), ""]
-            mark = cut_mark(read_on(left(shown)[0].id), tag) if left(shown) else ""
-            return notice_of(tag) + "\n".join(lines) + mark
+            return head + "".join(rows[:shown]) + (mark(shown) if shown < len(rows) else "")
 
-        def make(limit: Limit) -> ReadingForm:
-            shown, text = limit.most(render, len(rows))
-            listed = node_forms([node for _, node in rows[:shown] if node])
-            complete, omitted = not left(shown) and not first, omissions_of(left(shown), ())
-            return reading("outline", index, text, limit, complete=complete, nodes=listed, omitted=omitted)
-
-        return self._within(make)
-
-    # ---- shared by the tools
+        ceiling = self.options.ceiling
+        if self._count(whole := render(len(rows))) <= ceiling:
+            return whole
+        most = bisect_right(range(len(rows)), ceiling, key=lambda shown: self._count(render(shown)))
+        # marks differ in length, so one row more may take a token less
+        for shown in range(most - 1, 0, -1):
+            if self._count(text := render(shown)) <= ceiling:
+                return text
+        raise SettingsError(
+            f"The first line alone is over {ceiling:,} tokens, the most of a reply: read the lines after it, "
+            "or work on the file with a program."
+        )
 
     @property
     def _style(self) -> Style:
         # gaps must be marked, and the style `plain` has no marks
-        return Style.XML if self.pager.settings.style == Style.XML else Style.MARKED
+        return Style.XML if self.library.pager.settings.style == Style.XML else Style.MARKED
 
     def _index(self, name: str) -> SkillIndex:
         return self.library.index(name, scope=self.options.scope)
 
     def _known(self, key: str, *, resend: bool) -> Collection[str]:
-        return () if self.options.resend or resend else self.memory.sent(key)
+        return () if self.options.resend or resend else self.memory.sent.get(key, ())
 
     def _send(self, key: str, nodes: Sequence[Node]) -> None:
         self.sending[key] = tuple(node.id for node in nodes)
 
-    def _within(self, make: Callable[[Limit], Form]) -> Form:
-        structured = self.options.structured
-        return replies.within(make, self.ceiling, self.pager.token_counter, structured=structured)
-
-    def _within_budget(
-        self, make: Callable[[Limit, int | None], ReadingForm], budget: int | None
-    ) -> ReadingForm:
-        """Return a page under the caller's budget; without one the page that ends by itself, if it fits.
-
-        `make` has the limit of the text, and that of the page, which ends by itself if it is None.
-        """
-        whole = Limit(self.ceiling.tokens, self.pager.token_counter)
-
-        def make_within(limit: Limit) -> ReadingForm:
-            if budget is None:
-                # under a limit, strategies that do not stop by themselves would fill the page
-                free = make(whole, None)
-                if limit.holds(free["text"]):
-                    return free
-            limit = limit.at_most(budget)
-            return make(limit, limit.tokens)
-
-        return self._within(make_within)
+    def _count(self, text: str) -> int:
+        return self.library.pager.token_counter.count(text)
 
 
 TOOLS = (
@@ -533,25 +433,26 @@ TOOLS = (
 )
 
 
-def _page_nodes(page: Page) -> list[NodeForm]:
-    """Return the nodes of a page with the scores of those that were picked."""
-    picks = page.selection.picks if page.selection else ()
-    return node_forms(page.nodes, {pick.node.id: pick.marginal for pick in picks})
+def _cut_mark(call: str, tag: str) -> str:
+    """Return the last line of a text that was cut; `tag` is that of its true marks."""
+    return f"\n[…{tag} cut here to keep the reply short; go on with: {call}]\n"
 
 
-def _rest_mark(index: SkillIndex, left: Sequence[Omission]) -> str:
-    """Return the mark that names the call for nodes that were asked for and left out, if there are any."""
-    read_on = _call("read_skill_nodes", "ids", index.skill.name)
-    return cut_mark(read_on(", ".join(map(replies.node_range, left))), skill_tag(index.skill)) if left else ""
+def _rest_mark(index: SkillIndex, left: Sequence[Node]) -> str:
+    """Return the mark that names the call for nodes that a reply leaves out, if there are any."""
+    ranges = ["-".join(dict.fromkeys((gap.nodes[0], gap.nodes[-1]))) for gap in omissions_of(left, ())]
+    if not ranges:
+        return ""
+    read_on = _call("read_skill_nodes", name=index.skill.name, ids=", ".join(ranges))
+    return _cut_mark(read_on, skill_tag(index.skill))
 
 
-def _call(tool: str, argument: str, name: str | None = None, file: str | None = None) -> ReadOn:
-    """Return a function from an address to the tool call that reads it."""
-    skill = "" if name is None else f"name={json.dumps(name, ensure_ascii=False)}, "
-    skill += "" if file is None else f"file={json.dumps(file, ensure_ascii=False)}, "
-    return lambda address: f"{tool}({skill}{argument}={json.dumps(address, ensure_ascii=False)})"
+def _call(tool: str, **arguments: str | bool) -> str:
+    """Return the text of a tool call."""
+    given = (f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in arguments.items())
+    return f"{tool}({', '.join(given)})"
 
 
 def _show(name: str) -> str:
     """Return the tool call that the legend of a page names, with a placeholder for the lines."""
-    return _call("read_skill_nodes", "ids", name)("{ids}")
+    return _call("read_skill_nodes", name=name, ids="{ids}")
