@@ -39,19 +39,11 @@ MISTAKES = {
         ("page", "https://user:secret@example.com/skill?key=secret", "q"),
         ("https://…@example.com/skill?key=…", "nothing is downloaded"),
     ),
-    "address of a file": Mistake(
-        ("page", "file:///srv/skill.md", "q"), ("file:///srv/skill.md", " /srv/skill.md.")
-    ),
-    "path of Windows": Mistake(
-        ("page", r"C:\Users\me\skill", "q"), (r"C:\Users\me\skill", "/mnt/c/Users/me/skill")
-    ),
     "query before the skill": Mistake(("page", "skip a commit", BISECT), ("'skip a commit'", BISECT), code=2),
     "node before the skill": Mistake(("show", "n2", BISECT), ("'n2'", BISECT), code=2),
     "query without quotes": Mistake(("page", BISECT, "skip", "a", "commit"), ("a commit", "quotes"), code=2),
     "PDF document": Mistake(("page", "{files}/paper.pdf", "q"), ("paper.pdf", "PDF", "Markdown")),
-    "packed skill": Mistake(("page", "{files}/packed.skill", "q"), ("packed.skill", "ZIP", "unpack")),
-    "Word document": Mistake(("page", "{files}/text.docx", "q"), ("text.docx", "Word", "Markdown")),
-    "picture": Mistake(("page", "{files}/picture.png", "q"), ("picture.png", "PNG image")),
+    "packed skill": Mistake(("page", "{files}/packed.skill", "q"), ("packed.skill", "unpack")),
     "front matter alone": Mistake(
         ("page", "{files}/header.md", "q"), ("header.md", "below its front matter")
     ),
@@ -65,7 +57,7 @@ MISTAKES = {
         variables={"SKILLPAGER_MAX_BYTES": "100"},
     ),
     "empty skill on stdin": Mistake(("page", "-", "q"), ("empty",)),
-    "binary skill on stdin": Mistake(("page", "-", "q"), ("stdin", "binary"), stdin=b"a\0b"),
+    "binary skill on stdin": Mistake(("page", "-", "q"), ("stdin", "not plain text"), stdin=b"a\0b"),
     "UTF-16 skill on stdin": Mistake(("page", "-", "q"), ("stdin", "UTF-16"), stdin="ab".encode("utf-16")),
     "Latin-1 skill on stdin": Mistake(("page", "-", "q"), ("stdin", "0xfc", "3"), stdin=b"# \nm\xfcll"[1:]),
     "too large skill on stdin": Mistake(
@@ -211,8 +203,6 @@ def write_files(folder: Path) -> None:
     (folder / "latin1.md").write_bytes(b"# Title\nM\xfcll\n")
     (folder / "paper.pdf").write_bytes(b"%PDF-1.4\nonly ASCII\n%%EOF\n")
     (folder / "packed.skill").write_bytes(b"PK\3\4\0\0")
-    (folder / "text.docx").write_bytes(b"PK\3\4\xff\xff")
-    (folder / "picture.png").write_bytes(b"\x89PNG\r\n\x1a\n\0")
     (folder / "header.md").write_bytes(b"---\nname: header\ndescription: Nothing follows.\n---\n\n")
     settings = (("typo", 'enocder = "hashing"\n'), ("broken", "encoder = \n"), ("bare", "encoder = 5\n"))
     for name, text in settings:

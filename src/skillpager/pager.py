@@ -21,7 +21,8 @@ from skillpager.pages.addresses import find_nodes
 from skillpager.pages.assemble import choose_budget, estimates, leave_out, longest, make_page, make_whole
 from skillpager.pages.gaps import folder_line
 from skillpager.pages.render import PageRenderer, joint_cache
-from skillpager.parsing.skill import SCOPES, own_folder, read_skill, skill_from_text
+from skillpager.parsing.folder import own_folder
+from skillpager.parsing.skill import SCOPES, read_skill, skill_from_text
 from skillpager.settings import Settings, load_settings
 from skillpager.strategies.baselines.simple import Full
 from skillpager.strategies.picking import allows_all

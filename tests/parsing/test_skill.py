@@ -54,7 +54,7 @@ def test_front_matter_of_the_specification_is_read() -> None:
     skill = skill_from_text(text)
     assert (skill.name, skill.description) == ("a-skill", "What it does")
     assert skill.metadata["license"] == "MIT"
-    assert skill.metadata["metadata"] == '{"author": "me", "tags": ["x", 1]}'
+    assert skill.metadata["metadata"] == '{"author": "me", "tags": ["x", "1"]}'
     assert skill.files[0].text[skill.files[0].body_start :] == "# Title\n"
     assert skill.warnings == ()
 
@@ -189,16 +189,12 @@ def test_links_are_followed_through_each_other_but_never_out_of_the_folder(tmp_p
     assert len(read_skill(root).files) == 1
 
 
-def test_links_that_lead_nowhere_are_warned_of(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_links_that_lead_nowhere_are_passed_over(tmp_path: Path) -> None:
     write(tmp_path, f"[a](no.md) [b](../no.md) [c](d%00e.md) [f]({'g' * 5_000}.md) [h](i.md)\n")
     write(tmp_path, "# I\n", "i.md")
-    with caplog.at_level("DEBUG", logger="skillpager"):
-        skill = read_skill(tmp_path)
+    skill = read_skill(tmp_path)
     assert [file.path for file in skill.files] == ["SKILL.md", "i.md"]
-    assert [warning.partition(",")[0] for warning in skill.warnings] == [
-        f"SKILL.md links to {path}" for path in ("no.md", "../no.md", "d\ufffde.md", f"{'g' * 59}…")
-    ]
-    assert caplog.messages[0] == "SKILL.md names no.md, which is not in the skill"
+    assert skill.warnings == ()
 
 
 def test_an_unreadable_linked_file_is_left_out_with_a_warning(tmp_path: Path) -> None:
@@ -414,13 +410,9 @@ def test_a_file_whose_name_breaks_a_line_is_left_out(tmp_path: Path) -> None:
         ("at: 2001-12-14t21:59:43.10-05:00", {"at": "2001-12-14t21:59:43.10-05:00"}),
         ("changelog:\n  2024-01-01: first", {"changelog": '{"2024-01-01": "first"}'}),
         ("2024-01-01: first", {"2024-01-01": "first"}),
-        ("a: 0x" + "f" * 9000, {"a": "0x" + "f" * 9000}),
-        ("a: 1" + ":59" * 9000, {"a": "1" + ":59" * 9000}),
         ("a: " + "9" * 5000, {"a": "9" * 5000}),
-        (
-            "a: 0x1F\nb: 1_000\nc: 1.50\nd: yes\ne: ~",
-            {"a": "31", "b": "1000", "c": "1.5", "d": "true", "e": ""},
-        ),
+        ("a: 0x1F\nb: 1.50\nc: yes\nd: ~\ne:", {"a": "0x1F", "b": "1.50", "c": "yes", "d": "~", "e": ""}),
+        ("a: !!python/name:os.system x\nb: !y {c: 1}", {"a": "x", "b": '{"c": "1"}'}),
         ("<<: {a: b}", {"<<": '{"a": "b"}'}),
         ("a: =", {"a": "="}),
         ("a: !!str 5", {"a": "5"}),
@@ -430,23 +422,13 @@ def test_a_file_whose_name_breaks_a_line_is_left_out(tmp_path: Path) -> None:
         ("a: b: 😀", {"a": "b: 😀"}),
     ],
 )
-def test_values_are_strings_numbers_booleans_lists_and_maps(block: str, fields: dict[str, str]) -> None:
+def test_values_are_texts_as_they_are_written_lists_and_maps(block: str, fields: dict[str, str]) -> None:
     assert skill_from_text(f"---\nname: x\n{block}\n---\ntext\n").metadata == fields
 
 
 @pytest.mark.parametrize(
     "block",
     [
-        '!!int ""',
-        '!!bool "x"',
-        '!!timestamp "x"',
-        '!!float ""',
-        "!!binary x",
-        "!!set {b}",
-        "!!omap [b: c]",
-        "!!python/name:os.system x",
-        "!x y",
-        "0b_",
         r'"\UFFFFFFFF"',
         "{[b]: c}",
         "[" * 40,
@@ -455,7 +437,7 @@ def test_values_are_strings_numbers_booleans_lists_and_maps(block: str, fields: 
         "\x01",
     ],
 )
-def test_other_tags_and_impossible_values_are_not_yaml(block: str) -> None:
+def test_impossible_values_are_not_yaml(block: str) -> None:
     skill = skill_from_text(f"---\nkey: v\na: {block}\n---\ntext\n")
     assert skill.metadata["key"] == "v"
     assert "not valid YAML" in skill.warnings[0]
@@ -480,7 +462,6 @@ QUOTED = "read after quoting values with colons"
         ("a: b\n\n\nc: d: e", {"a": "b", "c": "d: e"}, 5, NO_VALUES, QUOTED),
         ("a: [b] [c]\nd: e", {"a": "[b] [c]", "d": "e"}, 2, "expected <block end>, but found '['", QUOTED),
         ("a: b\nc: *d", {"a": "b"}, 1, "aliases are not allowed in front matter", LINES),
-        ("a: !x y", {}, 1, "the tag !x is not allowed in front matter", LINES),
         ("- a", {}, 1, "the block is not a mapping", LINES),
         ("a: [1\nb: c", {"b": "c"}, 3, "expected ',' or ']', but got ':'", LINES),
         ("a: " + "[" * 33 + "]" * 33, {}, 1, TOO_DEEP, LINES),
@@ -505,14 +486,10 @@ def test_what_an_impossible_value_raises_is_the_reason() -> None:
     ("block", "field"),
     [
         ("a: " + "[" * 31 + "]" * 31, "[" * 31 + "]" * 31),
-        (nested(31), '{"a": ' * 30 + "null" + "}" * 30),
-        ("a: 0x" + "f" * 98, str(int("f" * 98, 16))),
-        ("a: 0x" + "f" * 99, "0x" + "f" * 99),
-        ("a: 1." + "0" * 98, "1.0"),
-        ("a: 1." + "0" * 99, "1." + "0" * 99),
+        (nested(31), '{"a": ' * 30 + '""' + "}" * 30),
     ],
 )
-def test_the_deepest_and_longest_values_that_are_read(block: str, field: str) -> None:
+def test_the_deepest_values_that_are_read(block: str, field: str) -> None:
     fields, warnings = frontmatter.parse(f"---\n{block}\n---\n", file="SKILL.md")
     assert (fields["a"], warnings) == (field, [])
 

@@ -13,8 +13,7 @@ from skillpager.cli.options import PagerOptions, StoreOptions
 from skillpager.errors import SettingsError, SkillError, install_command
 from skillpager.library import Library, locate, settings_filter
 from skillpager.library.agent_folders import search_folders, shown_folders
-from skillpager.parsing.decoding import decode
-from skillpager.parsing.skill import ENTRY_FILE
+from skillpager.parsing.skill import ENTRY_FILE, decode
 from skillpager.settings import (
     DEFAULT_LIBRARY,
     NO_LIBRARY,

@@ -243,7 +243,7 @@ def _read(path: Path, folder: Path) -> Reading:
             skill = read_skill(path, scope="body")
             entry = path / skill.files[0].path
             digest = skill.files[0].digest
-            user_only = skill.metadata.get(USER_ONLY, "").strip().lower() == "true"
+            user_only = skill.metadata.get(USER_ONLY, "").strip().lower() in ("true", "yes", "on")
             licence = stated_licence(skill.metadata)
             found = FoundSkill(
                 skill.name, skill.description, path, None, None, digest, user_only, licence, folder

@@ -21,7 +21,6 @@ from skillpager.parsing.skill import (
     ENTRY_NAMES,
     MAX_DESCRIPTION,
     MAX_NAME,
-    MAY_BE_TARGET,
     NAME,
     read_skill,
 )
@@ -46,6 +45,11 @@ _OWN_FOLDER = "references"
 _NAMED = re.compile(
     r"(?<![\w./\\$}-])(?:\./)?((?:references|scripts|assets)/[\w./-]*\w\.[A-Za-z]\w{0,4})"
     r"(?![\w/*{<-])(?![`*_]{0,3}\]\()"
+)
+# targets of links to files of the skill, roughly: without scheme, anchor or place in the file system, with
+# a dot or slash, unlike the `url` of an example
+_MAY_BE_TARGET = re.compile(
+    r"\](?:\(|:)\s*<?(?![a-z][\w+.-]*:|[/#?{$])(?=[^\s()<>#?]*[./])([^\s()<>#?]+)", re.IGNORECASE
 )
 # targets that an author writes to show the form of a link, and addresses without a scheme
 _EXAMPLE = re.compile(
@@ -272,7 +276,7 @@ def _link_findings(skill: Skill, path: Path) -> Iterator[Finding]:
         file, text = path / source.path, source.text[source.body_start :]
         first = source.text.count("\n", 0, source.body_start) + 1
         linked: set[str] = set()
-        if any(_place(root, source, target) is not root for target in set(MAY_BE_TARGET.findall(text))):
+        if any(_place(root, source, target) is not root for target in set(_MAY_BE_TARGET.findall(text))):
             # its import takes 25 ms, which libraries without dead links need not wait for
             from skillpager.parsing.markdown import link_targets
 

@@ -17,9 +17,9 @@ from skillpager.errors import NodeNotFoundError, SettingsError
 from skillpager.library import Library, LibraryPage
 from skillpager.output.formatting import chance_words, snippet, too_few_tokens
 from skillpager.pages.gaps import folder_line, notice_of, omissions_of, skill_tag, tag_of
-from skillpager.parsing.folder import read_own_file
+from skillpager.parsing.folder import own_folder, read_own_file
 from skillpager.parsing.lines import split_lines
-from skillpager.parsing.skill import SCOPES, own_folder
+from skillpager.parsing.skill import SCOPES
 from skillpager.types import Node, Page, SkillIndex, Style
 
 # tokens of a reply: below what any known host cuts off (Claude Code: 25,000 of its own, claude-code#10456)

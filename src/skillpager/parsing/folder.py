@@ -9,7 +9,8 @@ from pathlib import Path, PurePosixPath
 from skillpager.display_text import is_plain, one_line
 from skillpager.errors import SkillError
 from skillpager.files import SKIPPED_FOLDERS, read_bounded
-from skillpager.parsing.decoding import decode
+from skillpager.parsing.skill import ENTRY_NAMES, decode
+from skillpager.types import SKILL_DIR, Skill
 
 # largest file that is read; scripts and references are smaller, data sets are for programs
 MAX_FILE_BYTES = 1_000_000
@@ -19,6 +20,19 @@ MAX_FILES = 2_000
 # paths that an error names, and characters of each
 MAX_NAMED = 12
 MAX_PATH_CHARS = 100
+
+
+def own_folder(skill: Skill) -> Path | None:
+    """Return the folder of a skill that needs it: it has other files there, or its text names the folder.
+
+    None for a skill whose files are all read, from a string, or a Markdown file in a folder of others.
+    """
+    if skill.root is None or skill.files[0].path not in ENTRY_NAMES:
+        return None
+    if any(SKILL_DIR in file.text for file in skill.files):
+        return skill.root
+    read = {file.path for file in skill.files}
+    return next((skill.root for path in own_files(skill.root) if path not in read), None)
 
 
 def own_files(root: Path) -> Iterator[str]:

@@ -5,7 +5,7 @@ Reference: Agent Skills specification, front matter.
 
 import json
 import re
-from typing import Any, ClassVar
+from typing import Any
 
 import yaml
 
@@ -15,11 +15,6 @@ from skillpager.parsing.lines import LINE_END
 MAX_FRONT_MATTER = 32 * 1024
 # levels of nesting; deeper front matter is read line by line
 MAX_DEPTH = 32
-# a number with more characters stays text: Python refuses to print long integers
-MAX_NUMBER = 100
-
-_TAG = "tag:yaml.org,2002:"
-_SCALARS = ("bool", "float", "int", "null")
 _TOO_DEEP = f"more than {MAX_DEPTH} levels of nesting"
 
 # byte order marks: programs that join files leave them in the middle, behind front matter
@@ -35,16 +30,11 @@ _FIELD = re.compile(
 )
 
 
-class _Loader(yaml.SafeLoader):
-    """A loader of strings, numbers, booleans, lists and mappings; all else is an error or stays a string.
+class _Loader(yaml.BaseLoader):
+    """A loader of strings, lists and mappings: every scalar is read as it is written, tags are ignored.
 
     There are no aliases, so that no document can expand beyond its own text, and few levels of nesting.
     """
-
-    yaml_implicit_resolvers: ClassVar = {  # type: ignore[misc]  # as in PyYAML, by class
-        first: [(tag, pattern) for tag, pattern in resolvers if tag.removeprefix(_TAG) in _SCALARS]
-        for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
-    }
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
@@ -65,18 +55,6 @@ class _Loader(yaml.SafeLoader):
         node = super().compose_node(parent, index)
         self._depth -= 1
         return node
-
-    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
-        kind = node.tag.removeprefix(_TAG)
-        if isinstance(node, yaml.ScalarNode):
-            allowed = kind == "str" or node.tag == self.resolve(yaml.ScalarNode, node.value, (True, False))  # type: ignore[no-untyped-call]
-            if allowed and kind in ("int", "float") and len(node.value) > MAX_NUMBER:
-                return node.value
-        else:
-            allowed = kind == ("map" if isinstance(node, yaml.MappingNode) else "seq")
-        if not allowed:
-            raise yaml.YAMLError(f"the tag {node.tag} is not allowed in front matter")
-        return super().construct_object(node, deep)
 
 
 def find_body(text: str) -> int:
@@ -141,25 +119,17 @@ def _quote(field: re.Match[str]) -> str:
 
 def _load(body: str) -> dict[str, str]:
     try:
-        loaded = yaml.load(body, Loader=_Loader)  # noqa: S506 - a SafeLoader, bounded further
+        loaded = yaml.load(body, Loader=_Loader) or {}  # noqa: S506 - strings alone, bounded further
     except yaml.YAMLError:
         raise
-    except Exception as error:  # PyYAML lets pass what impossible numbers, characters or dates raise
+    except Exception as error:  # PyYAML lets pass what impossible characters raise
         raise yaml.YAMLError(str(error)) from error
-    if loaded is None:
-        return {}
     if not isinstance(loaded, dict):
         raise yaml.YAMLError("the block is not a mapping")
-    return {_whole(str(key)): _text(value) for key, value in loaded.items()}
+    return {_text(key): _text(value) for key, value in loaded.items()}
 
 
 def _text(value: object) -> str:
-    if value is None:
-        return ""
-    is_nested = isinstance(value, bool | list | dict)
-    return _whole(json.dumps(value, ensure_ascii=False) if is_nested else str(value))
-
-
-def _whole(text: str) -> str:
-    """Return a text whose surrogates, which YAML can write as escapes, are joined or else replaced."""
+    """Return a string, or a list or mapping as JSON; surrogates from escapes are joined or else replaced."""
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

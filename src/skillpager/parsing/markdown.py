@@ -44,8 +44,7 @@ MAX_TITLE = 1_000
 MAX_TOKENS = 400_000
 
 _MARKDOWN_PATH = re.compile(r"(?<![\w/.:-])[\w./-]*[\w-]\.(?:md|markdown)\b", re.IGNORECASE)
-# only where these are found may a text have links or paths; a dot can be written as an entity
-_MAY_BE_LINK = re.compile(r"\[")
+# only where this is found may a text have links or paths; a dot can be written as an entity
 _MAY_NAME_FILE = re.compile(r"[\[&]|\.m(?:d|arkdown)", re.IGNORECASE)
 _LINK_TARGET = re.compile(r"!?\[([^\]]*)\](?:\([^)]*\)|\[[^\]]*\])")
 # no language begins with a closing bracket or star: with one, the line ends a code span of several lines
@@ -264,7 +263,9 @@ def _parser() -> MarkdownIt:
     return parser
 
 
-def parse_blocks(text: str, *, file: str = "The text", first_line: int = 1) -> Iterator[list[Token]]:
+def parse_blocks(
+    text: str, *, file: str = "The text", first_line: int = 1, env: dict[str, Any] | None = None
+) -> Iterator[list[Token]]:
     """Yield the tokens of each top-level block: CommonMark with tables, inline content left unparsed.
 
     There are no closing tokens: the level of a token says how deep it is. Definitions of links have none.
@@ -273,18 +274,15 @@ def parse_blocks(text: str, *, file: str = "The text", first_line: int = 1) -> I
         text: Markdown.
         file: Path that the error names.
         first_line: Number of the first line of `text` in the file.
+        env: Collects the definitions of links, as in markdown-it.
 
     Raises:
         SkillError: A block has too many parts.
     """
-    yield from _blocks(_parser(), {}, text, file, first_line)
-
-
-def _blocks(
-    parser: MarkdownIt, env: dict[str, Any], text: str, file: str, first_line: int
-) -> Iterator[list[Token]]:
     # as `MarkdownIt.parse` does, but block by block, so that memory holds the tokens of one
-    state = _State(with_last_line_end(LINE_END.sub("\n", text)).replace("\0", "\ufffd"), parser, env)
+    parser = _parser()
+    source = with_last_line_end(LINE_END.sub("\n", text)).replace("\0", "\ufffd")
+    state = _State(source, parser, {} if env is None else env)
     rules = parser.block.ruler.getRules("")
     line = state.skipEmptyLines(0)
     while line < state.lineMax:
@@ -324,7 +322,7 @@ def linked_paths(text: str, *, file: str = "The text", first_line: int = 1) -> l
         SkillError: A block has too many parts.
     """
     found: list[str] = []
-    for child in _inline_tokens(text, file, first_line, _MAY_NAME_FILE):
+    for child in _inline_tokens(text, file, first_line):
         if child.type in ("text", "code_inline"):
             found += _MARKDOWN_PATH.findall(child.content)
         elif child.type == "link_open" and (path := _target(child)).lower().endswith((".md", ".markdown")):
@@ -337,7 +335,7 @@ def link_targets(text: str, *, file: str = "The text", first_line: int = 1) -> l
 
     The arguments and errors are those of `linked_paths`.
     """
-    tokens = _inline_tokens(text, file, first_line, _MAY_BE_LINK)
+    tokens = _inline_tokens(text, file, first_line)
     found = [_target(child) for child in tokens if child.type in ("link_open", "image")]
     return list(dict.fromkeys(path for path in found if path and not path.startswith("/")))
 
@@ -351,28 +349,24 @@ def _target(token: Token) -> str:
     return "" if target.scheme or target.netloc else unquote(target.path)
 
 
-def _inline_tokens(text: str, file: str, first_line: int, wanted: re.Pattern[str]) -> Iterator[Token]:
-    """Yield the inline tokens of a text, of the parts in which `wanted` is found: words, code, links."""
-    parser, env = _parser(), dict[str, Any]()
+def _inline_tokens(text: str, file: str, first_line: int) -> Iterator[Token]:
+    """Yield the inline tokens of the parts of a text that may name a file: words, code, links."""
+    env: dict[str, Any] = {}
     inline = [
-        part
-        for tokens in _blocks(parser, env, text, file, first_line)
+        Token("inline", "", 0, content=part, children=[])
+        for tokens in parse_blocks(text, file=file, first_line=first_line, env=env)
         for token in tokens
         for content in ([token.content] if token.type == "inline" else token.meta.get("cells", ()))
         for part in _windows(content)
-        if wanted.search(part)
+        if _MAY_NAME_FILE.search(part)
     ]
+    parser = _parser()
     parser.options["maxNesting"] = MAX_INLINE_NESTING
-    for part in inline:
-        yield from _parse_inline(part, parser, env)
-
-
-def _parse_inline(text: str, parser: MarkdownIt, env: dict[str, Any]) -> list[Token]:
-    children: list[Token] = []
-    state = StateCore("", parser, env, [Token("inline", "", 0, content=text, children=children)])
+    state = StateCore("", parser, env, inline)
     rules_core.inline(state)
     rules_core.text_join(state)
-    return state.tokens[0].children or []
+    for part in state.tokens:
+        yield from part.children or ()
 
 
 def _windows(inline: str) -> Iterator[str]:

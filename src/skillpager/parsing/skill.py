@@ -5,27 +5,22 @@ string. Reading is lenient: a departure from the specification is a warning, and
 read is an error.
 """
 
+import codecs
 import errno
 import hashlib
-import logging
 import os
 import re
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from urllib.parse import unquote
 
 from skillpager.display_text import is_plain, one_line
 from skillpager.errors import SkillError
 from skillpager.files import read_bounded
 from skillpager.parsing import frontmatter
-from skillpager.parsing.decoding import decode
-from skillpager.parsing.folder import own_files
 from skillpager.parsing.lines import Lines
 from skillpager.settings import MAX_SKILL_BYTES, hide_secrets
-from skillpager.types import SKILL_DIR, Skill, SourceFile
-
-logger = logging.getLogger(__name__)
+from skillpager.types import Skill, SourceFile
 
 ENTRY_FILE = "SKILL.md"
 ENTRY_NAMES = (ENTRY_FILE, ENTRY_FILE.lower())
@@ -42,23 +37,19 @@ MAX_SHOWN_NAME = 200
 # name of a skill whose other names have no visible character
 NAMELESS = "skill"
 
-# targets of links to files of the skill, roughly: without scheme, anchor or place in the file system, with
-# a dot or slash, unlike the `url` of an example
-MAY_BE_TARGET = re.compile(
-    r"\](?:\(|:)\s*<?(?![a-z][\w+.-]*:|[/#?{$])(?=[^\s()<>#?]*[./])([^\s()<>#?]+)", re.IGNORECASE
-)
-# missing targets that are warned of, each once
-MAX_MISSING = 5
-
 # without one of these a text links to no file: `.md`, or what may stand for it in a link
 MAY_LINK = re.compile(r"\.m(?:d|arkdown)|%[2-7][\da-f]|&(?:#|period;|percnt;)", re.IGNORECASE)
 
 # a scheme of two or more letters: `C:` is a drive; a Path keeps one of the two slashes
 _URL = re.compile(r"([a-z][a-z\d+.-]+):/{1,3}(.*)", re.IGNORECASE | re.DOTALL)
-_WINDOWS_PATH = re.compile(r"([A-Za-z]):[\\/](.*)", re.DOTALL)
 # skills of a folder that an error names
 SHOWN_SKILLS = 5
 SHOWN_PATH = 60  # of what is too long for one
+
+_UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+# documents that may be plain ASCII: PDF and RTF
+_DOCUMENTS = (b"%PDF-", b"{\\rtf")
+_PROBE_BYTES = 8192  # that are searched for a null character, which no text has
 
 
 def read_skill(path: Path | str, *, scope: str = DEFAULT_SCOPE, max_bytes: int = MAX_SKILL_BYTES) -> Skill:
@@ -88,7 +79,6 @@ def read_skill(path: Path | str, *, scope: str = DEFAULT_SCOPE, max_bytes: int =
         raise SkillError(f"{entry} is empty: a skill needs at least one line of Markdown.")
     if scope == "skill" and in_folder:
         reader.add_linked(files)
-        reader.warn_of_missing(files)
     name = entry.resolve().parent.name if in_folder else entry.stem
     return _skill(files, fallback=name, root=entry.parent.resolve(), notes=reader.warnings)
 
@@ -189,21 +179,14 @@ def _no_skill_in(folder: Path) -> str:
 
 def _not_there(path: Path) -> str:
     """Return the error for a path that leads to nothing, by what its text looks like."""
-    text = str(path)
-    if url := _URL.fullmatch(text):
-        if url[1].lower() == "file":
-            return f"file:///{url[2]} is a URL: name the path itself, /{url[2]}."
+    if url := _URL.fullmatch(str(path)):
         shown = hide_secrets(f"{url[1]}://{url[2]}")
         return f"{shown} is a URL, and nothing is downloaded: fetch the skill, then name its folder or file."
     if os.path.lexists(path):
         return f"{path} is a link to {path.readlink()}, where nothing is: correct the link, or name a file."
-    hint = ""
-    if os.sep == "/" and (drive := _WINDOWS_PATH.fullmatch(text)):
-        rest = drive[2].replace("\\", "/")
-        hint = f" A path of Windows is written differently here: in WSL it is /mnt/{drive[1].lower()}/{rest}."
     return (
-        f"There is no file or folder {text}: name a skill folder, a Markdown file, or a skill that "
-        f"`skillpager list` shows.{hint}"
+        f"There is no file or folder {path}: name a skill folder, a Markdown file, or a skill that "
+        "`skillpager list` shows."
     )
 
 
@@ -270,37 +253,6 @@ class _Reader:
                 except SkillError as error:
                     self.warnings.append(f"left out: {error}")
 
-    def warn_of_missing(self, files: Sequence[SourceFile]) -> None:
-        """Add a warning for each link of `files` to a file that is not there, up to `MAX_MISSING`."""
-        missing: dict[str, str] = {}
-        for source in files:
-            body = source.text[source.body_start :]
-            absent = {target for target in MAY_BE_TARGET.findall(body) if not self._exists(target, source)}
-            if absent:
-                # few skills have dead links, and most of what looks like one is code: so the parser, which
-                # takes 25 ms to import, decides only about these
-                from skillpager.parsing.markdown import link_targets
-
-                missing |= {
-                    target: source.path
-                    for target in link_targets(body, file=source.path)
-                    if target not in missing and ("." in target or "/" in target)
-                    if not self._exists(target, source)
-                }
-        shown = list(missing.items())[:MAX_MISSING]
-        self.warnings += [
-            f"{path} links to {one_line(target, SHOWN_PATH)}, which is not there: mend the link or add the "
-            "file"
-            for target, path in shown
-        ]
-        if more := len(missing) - len(shown):
-            self.warnings.append(f"{more} more links lead to files that are not there")
-
-    def _exists(self, target: str, source: SourceFile) -> bool:
-        """Return whether a link's target is there, beside its file or below the root."""
-        path = unquote(target)
-        return any(os.path.lexists(base / path) for base in ((self._root / source.path).parent, self._root))
-
     def _resolve(self, target: str, *, source: SourceFile) -> Path | None:
         """Return the file that `source` names as `target`; None if it is not in the skill.
 
@@ -318,21 +270,35 @@ class _Reader:
                         f"{source.path} links to {one_line(target)}, outside the skill: left out"
                     )
                     return None
-        logger.debug("%s names %s, which is not in the skill", source.path, target)
         return None
 
 
-def own_folder(skill: Skill) -> Path | None:
-    """Return the folder of a skill that needs it: it has other files there, or its text names the folder.
+def decode(data: bytes, place: str, *, complete: bool = True) -> str:
+    """Return the text of UTF-8 data.
 
-    None for a skill whose files are all read, from a string, or a Markdown file in a folder of others.
+    Args:
+        data: Content of a file, or its beginning.
+        place: What it is called in errors; the name of a file, if it has one.
+        complete: Whether `data` is all of it; if not, it may end within a character.
+
+    Raises:
+        SkillError: It is a document, an archive, an image or other binary data, or in another encoding.
     """
-    if skill.root is None or skill.files[0].path not in ENTRY_NAMES:
-        return None
-    if any(SKILL_DIR in file.text for file in skill.files):
-        return skill.root
-    read = {file.path for file in skill.files}
-    return next((skill.root for path in own_files(skill.root) if path not in read), None)
+    if data.startswith(_UTF16_MARKS) and not data.startswith(codecs.BOM_UTF32_LE):
+        raise SkillError(f"{place} is UTF-16: save it as UTF-8.")
+    if data.startswith(_DOCUMENTS) or b"\0" in data[:_PROBE_BYTES]:
+        raise SkillError(
+            f"{place} is not plain text: convert a PDF or Word document to Markdown, for instance with "
+            "markitdown, and unpack an archive."
+        )
+    try:
+        return codecs.getincrementaldecoder("utf-8")().decode(data, final=complete)
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise SkillError(
+            f"{place}:{line} is not UTF-8 (byte 0x{data[error.start]:02x} at offset {error.start}): "
+            "save the file as UTF-8."
+        ) from error
 
 
 def shown_name(*names: str) -> str:
