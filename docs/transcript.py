@@ -1,4 +1,4 @@
-"""Print a session of an agent with the MCP server, for the README: `python docs/transcript.py`.
+"""Print a session of an agent with the MCP server, for docs/hosts.md: `python docs/transcript.py`.
 
 What the agent says is written here. What it is told is what the server answers to a client of the SDK,
 shortened where a line is `…`.
