@@ -25,7 +25,7 @@ $(VENV)/.core: pyproject.toml | $(VENV)/bin/python
 	@touch $@
 
 $(VENV)/.dev: pyproject.toml | $(VENV)/bin/python
-	$(PIP) install --editable '.[bench,hub,dev]'
+	$(PIP) install --editable '.[bench,dev]'
 	@touch $@ $(VENV)/.core
 
 demo: $(VENV)/.core ## page a sample skill

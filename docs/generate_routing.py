@@ -8,7 +8,7 @@ from pathlib import Path
 
 from marked_blocks import table, write_blocks
 
-from skillpager.bench.data.folder import read_records
+from skillpager.bench.data.records import read_records
 from skillpager.bench.routing import pages
 from skillpager.bench.routing.pages import PageRow, summarize_pages
 from skillpager.bench.routing.routes import RANKERS, TITLES, RoutingRow, fit_quality, summarize

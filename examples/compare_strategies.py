@@ -29,7 +29,7 @@ METHODS = ("mmr", "bm25", "own_strategy:SharedWords")
 
 def main(run: Path) -> None:
     """Load the sample skills, run the methods on every query, and print what each achieves."""
-    skills = read_skills([EXAMPLES / "skills"], subset="samples")
+    skills = read_skills([EXAMPLES / "skills"])
     queries = read_queries(EXAMPLES / "queries.jsonl", skills)
     write_data(BenchFolder(run), skills, queries, source="skills", details={})
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from skillpager.bench.data.folder import INDEXES, NODES, QUERIES, SKILLS, BenchFolder, write_records
+from skillpager.bench.data.folder import INDEXES, NODES, QUERIES, SKILLS, BenchFolder
 from skillpager.bench.data.records import (
     IndexRecord,
     JudgmentRecord,
@@ -11,6 +11,7 @@ from skillpager.bench.data.records import (
     QueryRecord,
     SelectionRecord,
     SkillRecord,
+    write_records,
 )
 from skillpager.bench.report.results import Results
 

@@ -19,11 +19,13 @@ from typer.testing import CliRunner
 from cli_process import command
 from openai_server import KEY as KEY
 from openai_server import Asked, OpenAIServer, Reply, completion, endpoint_at
-from skillpager.bench.data.chat import ChatModel, Prices, Spending
-from skillpager.bench.data.folder import QUERIES, SKILLS, BenchFolder, write_records
-from skillpager.bench.data.records import QueryRecord, SelectionRecord, SkillRecord
-from skillpager.bench.judge.judging import Docket, choose_methods, collect_cases
-from skillpager.bench.judge.llm_judge import LLMJudge
+from skillpager.bench.data.chat import Asked as Outcome
+from skillpager.bench.data.chat import ChatModel, Prices
+from skillpager.bench.data.folder import QUERIES, SKILLS, BenchFolder
+from skillpager.bench.data.records import QueryRecord, SelectionRecord, SkillRecord, write_records
+from skillpager.bench.judge.judges import Case
+from skillpager.bench.judge.judging import Docket, Judging, choose_methods, collect_cases, judge_cases
+from skillpager.bench.judge.votes import VOTES, VotedJudge, ask_votes, judge_id
 from skillpager.cli.app import app
 from skillpager.parsing.skill import find_entry, read_skill
 
@@ -96,16 +98,20 @@ def chat_model(
     model: str = "tiny",
     max_retries: int = 3,
     timeout: float = 10.0,
-    spending: Spending | None = None,
+    max_cost: float | None = None,
 ) -> ChatModel:
     """Return a model behind the server."""
     endpoint = endpoint_at(server, model, max_retries=max_retries, timeout=timeout)
-    return ChatModel(endpoint, spending=spending)
+    return ChatModel(endpoint, prices=PRICES, max_cost=max_cost)
 
 
-def llm_judge(folder: BenchFolder, chat: ChatModel, *, votes: int = 3) -> LLMJudge:
-    """Return the judge with the votes of the folder."""
-    return LLMJudge(chat, folder, votes=votes)
+def judge_by_model(
+    folder: BenchFolder, docket: Docket, chat: ChatModel, *, votes: int = VOTES, jobs: int = 1
+) -> tuple[Judging, Outcome[Case]]:
+    """Ask for the missing votes and judge by them; return verdicts and the outcome of asking."""
+    judge = VotedJudge(folder, judge_id(chat.id), votes=votes)
+    asked = ask_votes(judge, chat, docket.cases.values(), jobs=jobs)
+    return judge_cases(folder, docket, judge), asked
 
 
 def docket_of(folder: BenchFolder, methods: str | None = None) -> Docket:
@@ -120,18 +126,18 @@ def quoted_part(asked: Asked, name: str) -> str:
     return found[2]
 
 
-def items(skill: str, count: int = 5) -> list[dict[str, str]]:
+def items(skill: str) -> list[dict[str, str]]:
     """Return good queries about a skill."""
-    levels = ["easy", "medium", "hard", "medium", "easy", "hard"]
+    levels = ["easy", "medium", "hard", "medium", "easy"]
     return [
-        {"query": f"Please do task {n} of {skill}.", "difficulty": levels[n % 6], "angle": f"part {n}"}
-        for n in range(count)
+        {"query": f"Please do task {n} of {skill}.", "difficulty": level, "angle": f"part {n}"}
+        for n, level in enumerate(levels)
     ]
 
 
-def write_good(asked: Asked, count: int = 5) -> Reply:
+def write_good(asked: Asked) -> Reply:
     """Answer as a good query writer."""
-    written = {"queries": items(quoted_part(asked, "name"), count)}
+    written = {"queries": items(quoted_part(asked, "name"))}
     return completion(json.dumps(written), usage=USAGE)
 
 

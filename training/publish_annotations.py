@@ -18,7 +18,6 @@ from skillpager.bench.data.evidence import (
     ANNOTATION,
     REPORT_SPLITS,
     SHORT,
-    SUFFIX,
     TRAINING_SPLITS,
     Annotation,
     Document,
@@ -26,7 +25,7 @@ from skillpager.bench.data.evidence import (
     ShortQueries,
     read_documents,
 )
-from skillpager.bench.data.folder import read_records, write_records
+from skillpager.bench.data.records import JSONL, read_records, write_records
 
 SPLITS = (*TRAINING_SPLITS, *REPORT_SPLITS)
 OUT = Path(__file__).parent.parent / "src" / "skillpager" / "bench" / "annotations"
@@ -99,10 +98,10 @@ def main() -> None:
     parser.add_argument("--splits", nargs="+", choices=SPLITS, default=SPLITS, help="those to publish")
     parser.add_argument("--out", type=Path, default=OUT)
     options = parser.parse_args()
-    short_file = options.out / f"short{SUFFIX}"
+    short_file = options.out / f"short{JSONL}"
     short = {record.sha256: record for record in read_records(short_file, ShortQueries)}
     for split in options.splits:
-        path = options.out / f"{split}{SUFFIX}"
+        path = options.out / f"{split}{JSONL}"
         published = publish(options.data / split, options.more / split, path)
         queries = sum(len(record.queries) for record in published)
         asked = publish_short([options.data / split, options.more / split], published)

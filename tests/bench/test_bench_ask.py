@@ -11,7 +11,7 @@ import pytest
 from chat_bench import invoke
 from conftest import SAMPLES
 from evidence_folder import write_evidence_folder
-from skillpager.bench.data.folder import read_records
+from skillpager.bench.data.records import read_records
 from skillpager.bench.routing.pages import (
     CEILINGS,
     TITLES,

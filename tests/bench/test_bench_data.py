@@ -5,7 +5,6 @@ import hashlib
 import json
 import random
 import shutil
-import tracemalloc
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
@@ -16,23 +15,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cli_process import SAMPLES, environment, run
+from chat_bench import invoke
+from cli_process import SAMPLES
 from evidence_folder import write_evidence_folder
 from messages import raises
 from skillpager.bench import BenchFolder, QueryRecord, SkillRecord
 from skillpager.bench.data import load_data, read_evidence, to_skill, write_data
-from skillpager.bench.data.skillrouter import (
-    Census,
-    Draw,
-    allocate,
-    check_composition,
-    draw_skills,
-    read_task_queries,
-)
-from skillpager.bench.data.skills import read_evals, read_queries, read_skills
-from skillpager.errors import BenchError, SkillError
+from skillpager.bench.data.skillrouter import allocate, draw_skills, read_task_queries
+from skillpager.bench.data.skills import read_queries, read_skills
+from skillpager.errors import BenchError
 from skillpager.parsing.skill import read_skill
-from skillrouter_folder import NAMESPACES, Line, pool, pool_of, truth, write_skillrouter_folder
+from skillrouter_folder import NAMESPACES, Line, pool_of, truth, write_skillrouter_folder
 
 SIZES = {"other": 60, "development": 30, "data": 12, "design": 9, "devops": 7, "testing": 2, "documents": 1}
 TEXT = "---\nname: knots\ndescription: Tie knots.\n---\n# Knots\n\nPull the end.\n"
@@ -209,7 +202,7 @@ def test_a_run_takes_evidence_and_benchmark_folders_alike(tmp_path: Path) -> Non
 
 
 def test_a_folder_of_anything_else_is_refused(tmp_path: Path) -> None:
-    for path in (tmp_path, tmp_path / "missing", SAMPLES / "git-bisect" / "SKILL.md"):
+    for path in (tmp_path, SAMPLES / "git-bisect" / "SKILL.md"):
         with raises(BenchError):
             load_data(path)
 
@@ -250,11 +243,6 @@ def test_a_record_is_the_skill_that_was_read(name: str) -> None:
 def test_name_and_description_of_a_body_are_those_of_the_record() -> None:
     skill = to_skill(SkillRecord("gt/knots", "knots", "Tie knots.", (("SKILL.md", "# Knots\n"),)))
     assert (skill.name, skill.description) == ("knots", "Tie knots.")
-
-
-def test_a_record_without_text_is_no_skill() -> None:
-    with raises(SkillError):
-        to_skill(SkillRecord("a", "a", "", ()))
 
 
 # ---- writing
@@ -334,42 +322,21 @@ def _lines() -> list[Line]:
 
 
 def test_all_of_the_ground_truth_and_a_stratified_sample_of_the_pool(tmp_path: Path) -> None:
-    folder = write_skillrouter_folder(tmp_path / "data", _lines())
-    draw = draw_skills(folder, pool_skills=20)
-    assert [skill.id for skill in draw.skills[:2]] == ["gt/pdf", "gt/xlsx"]
-    assert [skill.subset for skill in draw.skills] == ["gt"] * 2 + ["pool"] * 20
-    drawn = Counter(skill.namespace for skill in draw.skills[2:])
+    lines = [*_lines(), truth("half", "half \ud83d\ude00 of \ud83d one\r\n")]
+    skills, details = draw_skills(write_skillrouter_folder(tmp_path / "one", lines), pool_skills=20)
+    assert [skill.id for skill in skills[:3]] == ["gt/half", "gt/pdf", "gt/xlsx"]
+    assert [skill.subset for skill in skills] == ["gt"] * 3 + ["pool"] * 20
+    # lone surrogates, which no file can hold, are mended; everything else is kept
+    assert skills[0].files == (("SKILL.md", "half \U0001f600 of ? one\r\n"),)
+    assert (skills[1].name, skills[1].description, skills[1].namespace) == ("pdf", "About pdf.", "")
+    assert skills[1].source["sha256"] == skills[1].text_sha256
+    drawn = Counter(skill.namespace for skill in skills[3:])
     # 20 of 121: 9.92, 4.96, 1.98, 1.49, 1.16, 0.33, 0.17
-    assert (
-        drawn
-        == {"other": 10, "development": 5, "data": 2, "design": 2, "devops": 1}
-        == +Counter(draw.allocation)
-    )
-    assert draw.census.empty == ["gt/licenses"]
-    assert draw.census.records == {"gt": 3, "pool": 121}
-
-
-def test_a_record_keeps_the_body_as_it_is(tmp_path: Path) -> None:
-    body = "# Sheets\r\n\r\nÄ 中 \U0001f9f6\n"
-    folder = write_skillrouter_folder(tmp_path / "data", [truth("xlsx", body)])
-    [skill] = draw_skills(folder).skills
-    assert skill.files == (("SKILL.md", body),)
-    assert (skill.name, skill.description, skill.namespace) == ("xlsx", "About xlsx.", "")
-    assert skill.source == {
-        "dataset": "pipizhao/SkillRouter-Eval-Core",
-        "partition": "easy",
-        "skill_id": "gt/xlsx",
-        "source": "gt",
-        "sha256": hashlib.sha256(body.encode()).hexdigest(),
-    }
-
-
-def test_the_draw_depends_on_neither_order_nor_parts(tmp_path: Path) -> None:
-    lines = _lines()
-    first = draw_skills(write_skillrouter_folder(tmp_path / "one", lines), pool_skills=20)
+    assert drawn == {"other": 10, "development": 5, "data": 2, "design": 2, "devops": 1}
+    assert (details["allocation"], details["namespaces"]) == ({**dict.fromkeys(SIZES, 0), **drawn}, SIZES)
     random.Random(1).shuffle(lines)
-    other = draw_skills(write_skillrouter_folder(tmp_path / "other", lines, parts=7), pool_skills=20)
-    assert other.skills == first.skills
+    shuffled = write_skillrouter_folder(tmp_path / "other", lines, parts=7)
+    assert draw_skills(shuffled, pool_skills=20)[0] == skills
 
 
 def test_within_a_namespace_those_are_drawn_whose_digest_is_smallest(tmp_path: Path) -> None:
@@ -378,14 +345,11 @@ def test_within_a_namespace_those_are_drawn_whose_digest_is_smallest(tmp_path: P
         (f"data/skill-{number:05}" for number in range(50)),
         key=lambda identifier: hashlib.sha256(f"7\n{identifier}".encode()).hexdigest(),
     )
-    drawn = [skill.id for skill in draw_skills(folder, pool_skills=8, seed=7).skills]
+    drawn = [skill.id for skill in draw_skills(folder, pool_skills=8, seed=7)[0]]
     assert drawn == sorted(ranked[:8])
-    assert drawn != [skill.id for skill in draw_skills(folder, pool_skills=8, seed=8).skills]
-
-
-def test_a_small_pool_is_taken_whole(tmp_path: Path) -> None:
-    folder = write_skillrouter_folder(tmp_path / "data", pool_of({"data": 3, "devops": 1}))
-    assert len(draw_skills(folder).skills) == 4
+    assert drawn != [skill.id for skill in draw_skills(folder, pool_skills=8, seed=8)[0]]
+    # a small pool is taken whole
+    assert len(draw_skills(folder)[0]) == 50
 
 
 @given(
@@ -406,26 +370,6 @@ def test_shares_are_proportional_to_within_one(total: int, sizes: dict[str, int]
 
 def test_of_equal_remainders_the_earlier_namespace_gains() -> None:
     assert allocate(2, {"other": 5, "data": 5, "design": 5}) == {"other": 1, "data": 1, "design": 0}
-
-
-def test_memory_does_not_grow_with_the_pool(tmp_path: Path) -> None:
-    words = 80
-    sizes = {**dict.fromkeys(NAMESPACES, 2_000), "other": 8_000}
-    folder = write_skillrouter_folder(tmp_path / "data", pool_of(sizes, words=words))
-    text = sum(sizes.values()) * len(str(pool("data", 1, words=words)["body"]))
-    tracemalloc.start()
-    draw = draw_skills(folder)
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert len(draw.skills) == 200
-    assert text > 30_000_000
-    # at most 200 records of each namespace are held, and those of the result are written once more
-    assert peak < 12_000_000
-
-
-def test_text_that_no_file_can_hold_is_mended(tmp_path: Path) -> None:
-    folder = write_skillrouter_folder(tmp_path / "data", [truth("pdf", "half \ud83d\ude00 of \ud83d one")])
-    assert draw_skills(folder).skills[0].text == "half \U0001f600 of ? one"
 
 
 def _replace_part(folder: Path, data: bytes) -> None:
@@ -460,33 +404,6 @@ def test_a_damaged_data_set_is_refused(tmp_path: Path, damage: Callable[[Path], 
         draw_skills(folder)
 
 
-def _paper_draw() -> Draw:
-    """Return a draw with the numbers of the paper."""
-    texts = ["x" * 166, "x" * 93_951, *["x" * 4_000] * 196, "x" * 4_163, *["x" * 5_000] * 196]
-    subsets = ["gt"] * 195 + ["pool"] * 200
-    skills = tuple(
-        replace(_skill(f"s{number}", text), subset=subset)
-        for number, (text, subset) in enumerate(zip(texts, subsets, strict=True))
-    )
-    census = Census(Counter(gt=196, pool=78_165), ["gt/licenses"], Counter(dict.fromkeys(NAMESPACES, 9)))
-    return Draw(skills, census, {}, 42)
-
-
-def test_the_papers_own_composition_agrees_with_the_paper() -> None:
-    checks = check_composition(_paper_draw())
-    assert [check for check in checks if not check.agrees] == []
-    assert len(checks) == 10
-
-
-def test_every_difference_from_the_paper_is_told(tmp_path: Path) -> None:
-    lines = [*_lines(), {"skill_id": "games/chess", "body": "# Chess"}, {"skill_id": "bare", "body": "# B"}]
-    folder = write_skillrouter_folder(tmp_path / "data", lines)
-    found = {check.measure: check for check in check_composition(draw_skills(folder)) if not check.agrees}
-    assert (found["gt records"].expected, found["gt records"].found) == ("196", "3")
-    assert "games" in found["namespaces"].found
-    assert "not published" in found["median skill, characters"].reason
-
-
 TASKS = [
     {
         "task_id": "fill",
@@ -513,19 +430,16 @@ RELEVANCE: dict[str, Line] = {
 
 def test_scored_tasks_are_queries_about_their_core_skills(tmp_path: Path) -> None:
     lines = [truth("mesh"), truth("pdf"), truth("licenses", "")]
-    folder = write_skillrouter_folder(tmp_path / "data", lines, tasks=TASKS, relevance=RELEVANCE)
-    skills = draw_skills(folder).skills
-    assert read_task_queries(folder, skills) == [
-        QueryRecord("gt/mesh#mass", "gt/mesh", "Weigh it.\n", "tasks", "hard", "cad")
+    # without core skills all skills of a task count
+    relevance = {**RELEVANCE, "unlabelled": {"gt_skill_ids": ["gt/pdf"]}}
+    folder = write_skillrouter_folder(tmp_path / "data", lines, tasks=TASKS, relevance=relevance)
+    out = tmp_path / "out"
+    said = invoke("bench", "data", "skillrouter", folder, "--out", out, "--queries", "tasks", "--json")
+    assert json.loads(said.out)["data"]["seed"] == 42
+    assert load_data(out)[1] == [
+        QueryRecord("gt/mesh#mass", "gt/mesh", "Weigh it.\n", "tasks", "hard", "cad"),
+        QueryRecord("gt/pdf#unlabelled", "gt/pdf", "Nobody knows.", "tasks"),
     ]
-
-
-def test_without_core_skills_all_skills_of_a_task_count(tmp_path: Path) -> None:
-    folder = write_skillrouter_folder(
-        tmp_path / "data", [truth("pdf")], tasks=TASKS, relevance={"fill": {"gt_skill_ids": ["gt/pdf"]}}
-    )
-    [query] = read_task_queries(folder, draw_skills(folder).skills)
-    assert query.id == "gt/pdf#fill"
 
 
 @pytest.mark.parametrize(
@@ -543,131 +457,25 @@ def test_damaged_tasks_are_refused(tmp_path: Path, name: str, text: str | None) 
     if text is not None:
         (folder / name).write_text(text)
     with raises(BenchError):
-        read_task_queries(folder, draw_skills(folder).skills)
-
-
-# ---- evals
-
-
-def _with_evals(folder: Path, cases: object, sample: str = "kubernetes-debugging") -> Path:
-    shutil.copytree(SAMPLES / sample, folder)
-    (folder / "evals").mkdir()
-    (folder / "evals" / "evals.json").write_text(cases if isinstance(cases, str) else json.dumps(cases))
-    return folder
-
-
-def test_test_cases_of_a_skill_are_queries(tmp_path: Path) -> None:
-    cases = {
-        "skill_name": "kubernetes-debugging",
-        "evals": [
-            {
-                "id": 1,
-                "prompt": " Why? ",
-                "expected_output": "A cause.",
-                "files": [],
-                "expectations": ["Names it", "Short"],
-            },
-            {"prompt": "And now?", "assertions": [{"text": "Asks", "type": "judge"}, 7, None]},
-            {"id": "last", "prompt": "Done?"},
-        ],
-    }
-    folder = _with_evals(tmp_path / "kubernetes-debugging", cases)
-    [skill], queries = read_evals([folder])
-    assert [(query.id, query.query, query.expected) for query in queries] == [
-        ("kubernetes-debugging#1", "Why?", "A cause.\n- Names it\n- Short"),
-        ("kubernetes-debugging#2", "And now?", "- Asks\n- 7"),
-        ("kubernetes-debugging#last", "Done?", ""),
-    ]
-    assert {query.origin for query in queries} == {"evals"}
-    read = read_skill(folder)
-    assert len(read.files) > 1
-    assert skill.files == tuple((file.path, file.text) for file in read.files)
-    assert skill.source["folder"] == "kubernetes-debugging"
-
-
-def test_a_bare_list_and_other_names_are_understood(tmp_path: Path) -> None:
-    folder = _with_evals(tmp_path / "skill", [{"question": "Why?", "expected": "A cause."}])
-    _, [query] = read_evals([folder / "SKILL.md"])
-    assert (query.query, query.expected) == ("Why?", "A cause.")
-
-
-@pytest.mark.parametrize(
-    "cases",
-    [
-        {"skill_name": "x"},
-        {"evals": ["text"]},
-        [],
-        "{",
-        [{"id": 1, "expected_output": "x"}],
-        [{"id": 1, "prompt": "a"}, {"id": "1", "prompt": "b"}],
-    ],
-)
-def test_wrong_test_cases_are_refused(tmp_path: Path, cases: object) -> None:
-    folder = _with_evals(tmp_path / "skill", cases)
-    with raises(BenchError) as raised:
-        read_evals([folder])
-    assert str(folder / "evals" / "evals.json") in str(raised.value)
-
-
-def test_skills_without_test_cases_or_of_one_name_are_refused(tmp_path: Path) -> None:
-    with raises(BenchError):
-        read_evals([SAMPLES / "git-bisect"])
-    twice = [_with_evals(tmp_path / name, [{"prompt": "Why?"}]) for name in ("one", "other")]
-    with raises(BenchError):
-        read_evals(twice)
-
-
-# ---- the command line
-
-
-def test_the_command_compares_with_the_paper_and_is_repeatable(tmp_path: Path) -> None:
-    folder = write_skillrouter_folder(tmp_path / "data", _lines(), tasks=TASKS, relevance=RELEVANCE)
-    env, out = environment(tmp_path / "cache"), tmp_path / "out"
-    ran = run("bench", "data", "skillrouter", folder, "--out", out, env=env)
-    assert ran.code == 0
-    assert ran.out.splitlines()[0] == "measure\texpected\there\tagrees"
-    assert "gt records\t196\t3\tno" in ran.out
-    assert "warning: pool skills: 200 expected, 121 found" in ran.err
-    assert "123 skills and 0 queries" in ran.err
-    before = _bytes(out)
-    again = run("bench", "data", "skillrouter", folder, "--out", out, "--json", env=env)
-    assert _bytes(out) == before
-    assert again.json["data"]["allocation"] == SIZES
-    assert again.json["data"]["seed"] == 42
-    assert {"measure", "expected", "found", "reason", "agrees"} == set(again.json["composition"][0])
-    assert json.loads(again.err.splitlines()[0])["warning"]["message"].startswith("gt records: 196 expected")
-
-
-def test_the_commands_write_folders_that_load(tmp_path: Path) -> None:
-    env = environment(tmp_path / "cache")
-    evidence = write_evidence_folder(tmp_path / "samples", "git-bisect")
-    ran = run(
-        "bench", "data", "evidence", evidence, "--out", tmp_path / "a", "--subset", "own", "--json", env=env
-    )
-    assert ran.json["data"]["subset"] == "own"
-    assert {skill.subset for skill in load_data(tmp_path / "a")[0]} == {"own"}
-    skill = _with_evals(tmp_path / "kubernetes-debugging", [{"prompt": "Why?"}])
-    ran = run("bench", "data", "evals", skill, "--out", tmp_path / "b", env=env)
-    assert f"1 skill and 1 query are in {tmp_path / 'b'}" in ran.err
-    assert [query.query for query in load_data(tmp_path / "b")[1]] == ["Why?"]
+        read_task_queries(folder, draw_skills(folder)[0])
 
 
 # ---- any skills
 
 
 def test_any_skills_are_read_with_all_their_files() -> None:
-    skills = read_skills([SAMPLES], subset="own")
+    skills = read_skills([SAMPLES])
     assert [skill.id for skill in skills] == sorted(path.name for path in SAMPLES.iterdir())
     debugging = next(skill for skill in skills if skill.id == "kubernetes-debugging")
     assert debugging.files[0][0] == "SKILL.md"
     assert len(debugging.files) > 1
-    assert read_skills([SAMPLES / "git-bisect", SAMPLES / "csv-cleaning" / "SKILL.md"], subset="own") == [
+    assert read_skills([SAMPLES / "git-bisect", SAMPLES / "csv-cleaning" / "SKILL.md"]) == [
         next(skill for skill in skills if skill.id == name) for name in ("git-bisect", "csv-cleaning")
     ]
 
 
 def test_queries_of_ones_own_need_a_skill_and_a_question(tmp_path: Path) -> None:
-    skills = read_skills([SAMPLES / "git-bisect", SAMPLES / "csv-cleaning"], subset="own")
+    skills = read_skills([SAMPLES / "git-bisect", SAMPLES / "csv-cleaning"])
     lines = [
         {"skill": "csv-cleaning", "query": "Why?", "critical": [[3, 4]]},
         {"skill": "git-bisect", "query": "How?", "id": "x", "origin": "annotator"},
@@ -700,15 +508,15 @@ def test_wrong_queries_of_ones_own_are_explained(tmp_path: Path, line: dict[str,
     file = tmp_path / "queries.jsonl"
     file.write_text(json.dumps(line) + "\n")
     with pytest.raises(BenchError) as raised:
-        read_queries(file, read_skills([SAMPLES / "git-bisect"], subset="own"))
+        read_queries(file, read_skills([SAMPLES / "git-bisect"]))
     assert told in str(raised.value)
     assert str(file) in str(raised.value)
 
 
 def test_skills_of_ones_own_must_be_there_and_differ(tmp_path: Path) -> None:
     with raises(BenchError):
-        read_skills([tmp_path], subset="own")
+        read_skills([tmp_path])
     with raises(BenchError):
-        read_skills([SAMPLES / "git-bisect", SAMPLES], subset="own")
+        read_skills([SAMPLES / "git-bisect", SAMPLES])
     with raises(BenchError):
         read_queries(tmp_path / "none.jsonl", [])

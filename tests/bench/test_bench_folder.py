@@ -17,8 +17,8 @@ from skillpager.bench import (
     SelectionRecord,
     SkillRecord,
 )
-from skillpager.bench.data.folder import append_records, file_name, read_records, write_records
-from skillpager.bench.data.records import Record
+from skillpager.bench.data.folder import file_name
+from skillpager.bench.data.records import Record, append_records, read_records, write_records
 from skillpager.errors import BenchError
 
 SHARE = st.floats(0, 1)
@@ -45,23 +45,8 @@ def test_any_record_is_one_line_and_comes_back_equal(record: Record) -> None:
     line = record.to_json()
     assert "\n" not in line
     assert type(record).from_json(line) == record
-    assert type(record).from_json(line.encode()) == record
-
-
-@given(RECORDS)
-def test_fields_that_a_reader_does_not_know_are_ignored(record: Record) -> None:
-    known = json.loads(record.to_json())
-    assert type(record).from_json(json.dumps({**known, "added_later": [1]})) == record
-
-
-@given(st.lists(st.text(), max_size=5))
-def test_texts_with_any_line_ends_survive_a_file(
-    tmp_path_factory: pytest.TempPathFactory, texts: list[str]
-) -> None:
-    path = tmp_path_factory.mktemp("records") / "queries.jsonl"
-    written = [_query(number, text) for number, text in enumerate(texts)]
-    write_records(path, written)
-    assert list(read_records(path, QueryRecord)) == written
+    # a field that a reader does not know is ignored
+    assert type(record).from_json(json.dumps({**json.loads(line), "added_later": [1]})) == record
 
 
 def test_records_are_read_from_where_each_kind_is_written(tmp_path: Path) -> None:
@@ -72,11 +57,6 @@ def test_records_are_read_from_where_each_kind_is_written(tmp_path: Path) -> Non
     assert (
         folder.judgments(judge, "mmr") == folder.selections("mmr") == folder.nodes() == folder.queries() == []
     )
-
-
-def test_a_folder_without_skills_is_none(tmp_path: Path) -> None:
-    with raises(BenchError):
-        BenchFolder(tmp_path).skills()
 
 
 def test_a_last_line_that_was_cut_is_dropped_with_a_warning(
@@ -92,18 +72,12 @@ def test_a_last_line_that_was_cut_is_dropped_with_a_warning(
 
 def test_a_cut_line_is_removed_before_the_next_is_appended(tmp_path: Path) -> None:
     path = tmp_path / "queries.jsonl"
+    path.write_bytes(_query(0).to_json().encode()[:-1])
     # longer than the block in which the last line break is looked for
     append_records(path, [_query(1), _query(2, "long " * 40_000)])
     path.write_bytes(path.read_bytes()[:-9])
     append_records(path, [_query(3)])
     assert list(read_records(path, QueryRecord)) == [_query(1), _query(3)]
-
-
-def test_a_file_of_nothing_but_a_cut_line_begins_anew(tmp_path: Path) -> None:
-    path = tmp_path / "queries.jsonl"
-    path.write_bytes(_query(1).to_json().encode()[:-1])
-    append_records(path, [_query(2)])
-    assert list(read_records(path, QueryRecord)) == [_query(2)]
 
 
 def test_a_whole_line_without_line_break_counts_and_stays(tmp_path: Path) -> None:
@@ -156,9 +130,9 @@ def test_a_damaged_manifest_is_an_error_with_its_path(tmp_path: Path, text: str)
 
 
 def test_judges_are_found_by_how_their_ids_begin(tmp_path: Path) -> None:
-    with raises(BenchError):
-        BenchFolder(tmp_path / "none").find_judge("evidence")
     folder = BenchFolder(tmp_path)
+    with raises(BenchError):
+        folder.skills()
     with raises(BenchError):
         folder.find_judge("evidence")
     judges = ["evidence", "llm:host:1/a/model#12", "llm:host:1/b#34"]

@@ -13,14 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chat_bench import (
-    PRICES,
     chat_model,
     docket_of,
     invoke,
     judge_by_length,
-    llm_judge,
+    judge_by_model,
     quoted_part,
-    replies,
     sample_queries,
     sample_skills,
     selection,
@@ -31,18 +29,11 @@ from chat_bench import (
 from messages import raises
 from openai_server import Asked, OpenAIServer, Reply, completion, error, openai_server
 from skillpager.bench import BenchFolder, JudgmentRecord, QueryRecord, evidence_coverage
-from skillpager.bench.data.chat import Blame, NoAnswerError, Spending, Usage
-from skillpager.bench.data.folder import QUERIES, write_records
-from skillpager.bench.judge import Case, EvidenceJudge, Judge, Verdict, judge_evidence
+from skillpager.bench.data.folder import QUERIES
+from skillpager.bench.data.records import write_records
+from skillpager.bench.judge import Case, EvidenceJudge, judge_evidence
 from skillpager.bench.judge.judging import choose_methods, judge_cases
-from skillpager.bench.judge.llm_judge import (
-    PROMPT_DIGEST,
-    VotedJudge,
-    VoteLog,
-    VoteRecord,
-    judge_question,
-    verdict_of,
-)
+from skillpager.bench.judge.votes import PROMPT_DIGEST, VotedJudge, VoteRecord
 from skillpager.errors import BenchError, SettingsError
 
 __all__ = ["openai_server"]
@@ -172,21 +163,10 @@ def test_line_endings_do_not_move_the_lines(ending: str) -> None:
     assert judge_evidence(other, query, evidence)[0] > 0
 
 
-def test_the_evidence_judge_is_a_judge() -> None:
-    judge: Judge = EvidenceJudge()
-    query = ANNOTATED[0]
-    skill = SKILLS[query.skill]
-    found = judge.judge(Case(skill, query, skill.text))
-    assert (judge.id, found) == ("evidence", Verdict(True, (True,), 1.0))
-
-
 def test_the_evidence_judge_needs_annotated_data() -> None:
     query = replace(ANNOTATED[0], critical=())
     with raises(BenchError):
         judge_evidence(SKILLS[query.skill], query, "")
-
-
-# ---- cases and majorities
 
 
 # ---- the thresholds of the measure
@@ -223,19 +203,26 @@ def test_four_fifths_of_each_range_are_sufficient_and_less_is_not() -> None:
     ("votes", "sufficient", "pattern"),
     [
         ("yyy", True, "3-0"),
-        ("yyn", True, "2-1"),
         ("nyy", True, "2-1"),
         ("yny", True, "2-1"),
         ("nny", False, "2-1"),
-        ("ynn", False, "2-1"),
         ("nnn", False, "3-0"),
         ("y", True, "1-0"),
-        ("n", False, "1-0"),
+        ("", None, ""),
+        ("yn", None, ""),
+        ("ynyn", None, ""),
     ],
 )
-def test_the_verdict_is_what_most_votes_say(votes: str, sufficient: bool, pattern: str) -> None:
-    cast = [VoteRecord("c", number, vote == "y", f"reason {number}") for number, vote in enumerate(votes, 1)]
-    verdict = verdict_of(cast)
+def test_the_verdict_is_what_most_votes_say(
+    tmp_path: Path, votes: str, sufficient: bool | None, pattern: str
+) -> None:
+    case = Case(SKILLS["git-bisect"], ANNOTATED[0], "a")
+    judge = VotedJudge(BenchFolder(tmp_path), "j")
+    judge.add(*(VoteRecord(case.digest, n, vote == "y", f"reason {n}") for n, vote in enumerate(votes, 1)))
+    verdict = judge.judge(case)
+    if verdict is None:
+        assert sufficient is None
+        return
     assert verdict.sufficient is sufficient
     assert verdict.votes == tuple(vote == "y" for vote in votes)
     # the first vote of the majority speaks for it
@@ -244,21 +231,19 @@ def test_the_verdict_is_what_most_votes_say(votes: str, sufficient: bool, patter
         "q", "s", "mmr", "j", verdict.sufficient, verdict.votes, None, verdict.reason, "0"
     )
     assert record.pattern == pattern
-
-
-@pytest.mark.parametrize("votes", ["", "yn", "ny", "yynn", "ynyn"])
-def test_a_tie_is_no_verdict(votes: str) -> None:
-    with raises(ValueError):
-        verdict_of([VoteRecord("c", number, vote == "y") for number, vote in enumerate(votes, 1)])
+    # as many votes as are asked for decide
+    assert VotedJudge(BenchFolder(tmp_path), "j", votes=1).judge(case).votes == verdict.votes[:1]
+    assert VotedJudge(BenchFolder(tmp_path), "j", votes=5).judge(case) is None
 
 
 def test_the_same_context_is_one_case_under_all_methods(folder: BenchFolder) -> None:
     docket = docket_of(folder)
     queries = len(folder.queries())
     assert len(docket.cases) == 2 * queries
-    assert list(docket.appearances) == ["full", "head", "mmr"]
-    assert docket.appearances["full"] == docket.appearances["mmr"]
-    assert [seen.query for seen in docket.appearances["head"]] == [query.id for query in folder.queries()]
+    assert list(docket.selections) == ["full", "head", "mmr"]
+    digests = {method: [digest for digest, _ in chosen] for method, chosen in docket.selections.items()}
+    assert digests["full"] == digests["mmr"]
+    assert [chosen.query for _, chosen in docket.selections["head"]] == [q.id for q in folder.queries()]
 
 
 def test_a_case_is_named_by_all_that_a_judge_may_see() -> None:
@@ -286,7 +271,9 @@ def test_methods_are_chosen_by_label_and_suite(folder: BenchFolder) -> None:
         choose_methods(folder, "best")
 
 
-def test_selections_without_contexts_cannot_be_judged(folder: BenchFolder) -> None:
+def test_selections_without_contexts_cannot_be_judged(folder: BenchFolder, tmp_path: Path) -> None:
+    with raises(BenchError):
+        choose_methods(BenchFolder(tmp_path / "none"))
     without_contexts(folder, "head")
     assert choose_methods(folder) == ["full", "mmr"]
     with raises(BenchError):
@@ -295,11 +282,6 @@ def test_selections_without_contexts_cannot_be_judged(folder: BenchFolder) -> No
     without_contexts(folder, "mmr")
     with raises(BenchError):
         choose_methods(folder)
-
-
-def test_a_folder_without_selections_is_explained(tmp_path: Path) -> None:
-    with raises(BenchError):
-        choose_methods(BenchFolder(tmp_path))
 
 
 def test_a_selection_of_an_unknown_query_is_explained(folder: BenchFolder) -> None:
@@ -341,10 +323,10 @@ def test_three_votes_decide_and_their_pattern_is_kept(folder: BenchFolder, serve
 
     server.respond = respond
     docket = docket_of(folder)
-    judging = judge_cases(folder, docket, llm_judge(folder, chat_model(server)))
+    judging, asked = judge_by_model(folder, docket, chat_model(server))
     assert set(told.values()) == {3}
     assert len(told) == len(docket.cases)
-    assert judging.unjudged == []
+    assert asked.failures == []
     records = folder.judgments(judging.judge, "full")
     assert len(records) == len(folder.queries())
     for record, pattern in zip(records, patterns, strict=False):
@@ -358,7 +340,7 @@ def test_three_votes_decide_and_their_pattern_is_kept(folder: BenchFolder, serve
 def test_the_judge_sees_query_context_and_what_the_skill_is_and_no_more(
     folder: BenchFolder, server: OpenAIServer
 ) -> None:
-    judge_cases(folder, docket_of(folder, "head"), llm_judge(folder, chat_model(server)))
+    judge_by_model(folder, docket_of(folder, "head"), chat_model(server))
     query = folder.queries()[0]
     skill = next(skill for skill in folder.skills() if skill.id == query.skill)
     asked = next(asked for asked in server.asked if quoted_part(asked, "query") == query.query)
@@ -372,62 +354,34 @@ def test_the_judge_sees_query_context_and_what_the_skill_is_and_no_more(
 
 
 def test_the_judge_is_named_by_endpoint_model_and_prompt(folder: BenchFolder, server: OpenAIServer) -> None:
-    judge = llm_judge(folder, chat_model(server, model="Pro"))
-    assert judge.id == f"llm:{server.base_url.split('/')[2]}/Pro#{PROMPT_DIGEST}"
+    judging, _ = judge_by_model(folder, docket_of(folder, "head"), chat_model(server, model="Pro"))
+    assert judging.judge == f"llm:{server.base_url.split('/')[2]}/Pro#{PROMPT_DIGEST}"
     with raises(SettingsError):
-        llm_judge(folder, chat_model(server), votes=2)
+        VotedJudge(folder, "j", votes=2)
 
 
-def test_a_second_run_asks_nothing_and_changes_nothing(folder: BenchFolder, server: OpenAIServer) -> None:
-    docket = docket_of(folder)
-    first = judge_cases(folder, docket, llm_judge(folder, chat_model(server)), jobs=4)
-    count = len(server.asked)
-    assert count == 3 * len(docket.cases)
+def test_only_votes_that_are_missing_are_asked_for(folder: BenchFolder, server: OpenAIServer) -> None:
+    docket = docket_of(folder, "full,head")
+    first, _ = judge_by_model(folder, docket, chat_model(server), jobs=4)
+    assert len(server.asked) == 3 * len(docket.cases)
     before = {path: path.read_bytes() for path in folder.path.rglob("*.json*")}
-    second = judge_cases(folder, docket, llm_judge(folder, chat_model(server)), jobs=4)
-    assert len(server.asked) == count
+    server.asked.clear()
+    second, _ = judge_by_model(folder, docket, chat_model(server), jobs=4)
     assert second.judgments == first.judgments
     assert {path: path.read_bytes() for path in folder.path.rglob("*.json*")} == before
-
-
-def test_the_same_context_under_another_method_costs_nothing(
-    folder: BenchFolder, server: OpenAIServer
-) -> None:
-    judge_cases(folder, docket_of(folder, "full"), llm_judge(folder, chat_model(server)))
-    count = len(server.asked)
-    judging = judge_cases(folder, docket_of(folder, "mmr"), llm_judge(folder, chat_model(server)))
-    assert len(server.asked) == count
-    assert [r.sufficient for r in judging.judgments["mmr"]] == [
-        r.sufficient for r in folder.judgments(judging.judge, "full")
-    ]
-
-
-def test_more_votes_ask_for_the_further_ones_alone(folder: BenchFolder, server: OpenAIServer) -> None:
-    docket = docket_of(folder, "head")
-    judge_cases(folder, docket, llm_judge(folder, chat_model(server)))
-    judging = judge_cases(folder, docket, llm_judge(folder, chat_model(server), votes=5))
-    assert len(server.asked) == 5 * len(docket.cases)
-    assert {len(found.votes) for found in judging.verdicts.values()} == {5}
-
-
-def test_votes_belong_to_one_model(folder: BenchFolder, server: OpenAIServer) -> None:
-    docket = docket_of(folder, "head")
-    for model in ("tiny", "other"):
-        judge_cases(folder, docket, llm_judge(folder, chat_model(server, model=model)))
-    assert len(server.asked) == 2 * 3 * len(docket.cases)
-
-
-def test_a_changed_context_is_judged_anew(folder: BenchFolder, server: OpenAIServer) -> None:
-    judging = judge_cases(folder, docket_of(folder, "head"), llm_judge(folder, chat_model(server)))
-    count = len(server.asked)
-    first, *others = folder.selections("head")
+    # the same context under another method
+    same, _ = judge_by_model(folder, docket_of(folder, "mmr"), chat_model(server))
+    assert [r.votes for r in same.judgments["mmr"]] == [r.votes for r in first.judgments["full"]]
+    assert server.asked == []
+    # another context, and more votes
     changed = selection(folder.queries()[0], "head", "something else")
-    write_records(folder.selections_file("head"), [changed, *others])
-    judge_cases(folder, docket_of(folder, "head"), llm_judge(folder, chat_model(server)))
-    assert len(server.asked) == count + 3
-    now = folder.judgments(judging.judge, "head")
-    assert now[0].context_sha256 == changed.context_sha256 != first.context_sha256
-    assert len(now) == len(others) + 1
+    write_records(folder.selections_file("head"), [changed, *folder.selections("head")[1:]])
+    judge_by_model(folder, docket_of(folder, "full,head"), chat_model(server))
+    assert len(server.asked) == 3
+    assert folder.judgments(first.judge, "head")[0].context_sha256 == changed.context_sha256
+    more, _ = judge_by_model(folder, docket_of(folder, "full,head"), chat_model(server), votes=5)
+    assert len(server.asked) == 3 + 2 * len(docket.cases)
+    assert {len(found.votes) for found in more.verdicts.values()} == {5}
 
 
 BAD: dict[str, Reply] = {
@@ -452,15 +406,16 @@ def test_a_bad_answer_is_asked_again_then_left_unjudged(
         return BAD[name] if quoted_part(asked, "query") == victim.query else judge_by_length(asked)
 
     server.respond = respond
-    judging = judge_cases(folder, docket, llm_judge(folder, chat_model(server, max_retries=2)))
+    judging, outcome = judge_by_model(folder, docket, chat_model(server, max_retries=2))
     assert len(server.asked) == 3 + 3 + 3
-    assert [query for query, _ in judging.unjudged] == [victim.id]
-    assert judging.stopped == ""
+    [(case, _)] = outcome.failures
+    assert case.query == victim
+    assert outcome.stopped == ""
     assert [r.query for r in folder.judgments(judging.judge, "full")] == [
         query.id for query in folder.queries() if query != victim
     ]
     server.respond = judge_by_length
-    again = judge_cases(folder, docket, llm_judge(folder, chat_model(server)))
+    again, _ = judge_by_model(folder, docket, chat_model(server))
     assert len(server.asked) == 9 + 3
     assert [r.query for r in again.judgments["full"]] == [query.id for query in folder.queries()]
 
@@ -468,30 +423,16 @@ def test_a_bad_answer_is_asked_again_then_left_unjudged(
 def test_a_good_vote_survives_when_a_later_one_fails(tmp_path: Path, server: OpenAIServer) -> None:
     folder = write_run(tmp_path, skills=6, queries=1)
     docket = docket_of(folder, "full")
-    server.script(verdict(True), *[completion("no")] * 2)
-    judging = judge_cases(folder, docket, llm_judge(folder, chat_model(server, max_retries=1)))
-    assert len(judging.unjudged) == 1
+    server.script(verdict(True, " a\nb\t" + "c" * 3000), *[completion("no")] * 2)
+    judging, outcome = judge_by_model(folder, docket, chat_model(server, max_retries=1))
+    assert len(outcome.failures) == 1
     assert folder.judgments(judging.judge, "full") == []
-    server.script(verdict(False), verdict(False))
-    again = judge_cases(folder, docket, llm_judge(folder, chat_model(server)))
-    assert len(server.asked) == 5
-    assert again.judgments["full"][0].votes == (True, False, False)
-
-
-def test_a_correction_is_no_part_of_the_next_vote(tmp_path: Path, server: OpenAIServer) -> None:
-    folder = write_run(tmp_path, skills=6, queries=1)
-    server.script(*replies("Sufficient!"))
-    judge_cases(folder, docket_of(folder, "full"), llm_judge(folder, chat_model(server)))
-    assert [len(asked.body["messages"]) for asked in server.asked] == [2, 4, 2, 2]
-
-
-def test_the_reason_is_kept_on_one_line(tmp_path: Path, server: OpenAIServer) -> None:
-    folder = write_run(tmp_path, skills=6, queries=1)
-    server.respond = lambda _: verdict(False, " a\nb\t" + "c" * 3000)
-    judging = judge_cases(folder, docket_of(folder, "full"), llm_judge(folder, chat_model(server)))
-    reason = judging.judgments["full"][0].reason
-    assert reason.startswith("a b ccc")
-    assert len(reason) == 2000
+    server.script(completion("no"), verdict(True), verdict(False))
+    again, _ = judge_by_model(folder, docket, chat_model(server))
+    assert again.judgments["full"][0].votes == (True, True, False)
+    assert again.judgments["full"][0].reason == f"a b {'c' * 1996}"
+    # a correction is no part of the next vote
+    assert [len(asked.body["messages"]) for asked in server.asked] == [2, 2, 4, 2, 4, 2]
 
 
 def test_votes_are_written_as_they_come(folder: BenchFolder, server: OpenAIServer) -> None:
@@ -504,95 +445,40 @@ def test_votes_are_written_as_they_come(folder: BenchFolder, server: OpenAIServe
         return judge_by_length(asked)
 
     server.respond = respond
-    judge_cases(folder, docket_of(folder, "head"), llm_judge(folder, chat))
+    judge_by_model(folder, docket_of(folder, "head"), chat)
     assert kept == list(range(len(server.asked)))
 
 
-def test_the_spend_limit_stops_and_the_next_run_goes_on(folder: BenchFolder, server: OpenAIServer) -> None:
-    docket = docket_of(folder)
-    cases = docket.cases.values()
-    spending = Spending(PRICES, max_cost=20.0)
-    chat = chat_model(server, spending=spending)
-    judging = judge_cases(folder, docket, llm_judge(folder, chat), jobs=4, halt=chat.halt)
-    assert "the limit of 20 is reached" in judging.stopped
-    assert judging.unjudged == []
-    paid = len(server.asked)
-    assert spending.bill.requests == paid
-    # what the four requests under way may cost beyond the price that was set aside for each
-    excess = max(
-        PRICES.cost(Usage(1_000, 100)) - PRICES.cost(judge_question(case).expected) for case in cases
-    )
-    assert 0 < (spending.bill.cost or 0) <= 20.0 + 4 * max(excess, 0.0)
-    assert len(VoteLog(folder, judging.judge).path.read_text().splitlines()) == paid
-    again = judge_cases(folder, docket, llm_judge(folder, chat_model(server)), jobs=4)
-    assert len(server.asked) == 3 * len(docket.cases)
+def test_a_run_that_stops_loses_no_judgment_and_goes_on(folder: BenchFolder, server: OpenAIServer) -> None:
+    judging, _ = judge_by_model(folder, docket_of(folder, "head"), chat_model(server))
+    before = folder.judgments(judging.judge, "head")
+    server.respond = lambda _: error(401)
+    docket = docket_of(folder, "full,head")
+    _, outcome = judge_by_model(folder, docket, chat_model(server))
+    assert "refused the API key" in outcome.stopped
+    assert folder.judgments(judging.judge, "head") == before
+    assert folder.judgments(judging.judge, "full") == []
+    server.respond = judge_by_length
+    chat = chat_model(server, max_cost=10.0)
+    _, outcome = judge_by_model(folder, docket, chat)
+    assert "the limit of 10 is reached" in outcome.stopped
+    assert outcome.failures == []
+    again, _ = judge_by_model(folder, docket, chat_model(server))
     assert len(again.verdicts) == len(docket.cases)
 
 
-def test_a_run_that_stops_at_once_loses_no_judgment(folder: BenchFolder, server: OpenAIServer) -> None:
-    judging = judge_cases(folder, docket_of(folder, "head"), llm_judge(folder, chat_model(server)))
-    before = folder.judgments(judging.judge, "head")
-    server.respond = lambda _: error(401)
-    chat = chat_model(server)
-    again = judge_cases(folder, docket_of(folder, "full,head"), llm_judge(folder, chat), halt=chat.halt)
-    assert "refused the API key" in again.stopped
-    assert folder.judgments(judging.judge, "head") == before
-    assert folder.judgments(judging.judge, "full") == []
-
-
-def test_the_estimate_leaves_out_what_is_there(folder: BenchFolder, server: OpenAIServer) -> None:
-    docket = docket_of(folder)
-    judge = llm_judge(folder, chat_model(server, spending=Spending(PRICES)))
-    everything = judge.estimate(docket.cases.values())
-    assert everything.requests == 3 * len(docket.cases)
-    assert everything.cost == pytest.approx(PRICES.cost(everything.usage))
-    judge_cases(folder, docket_of(folder, "head"), judge)
-    rest = judge.estimate(docket.cases.values())
-    assert rest.requests == everything.requests - 3 * len(folder.queries())
-    assert judge.estimate(docket_of(folder, "head").cases.values()).requests == 0
-
-
-# ---- the log of votes
-
-
-def vote(number: int = 1, sufficient: bool = True, case: str = "c") -> VoteRecord:
-    return VoteRecord(case, number, sufficient)
-
-
-def test_a_log_keeps_each_vote_once(tmp_path: Path) -> None:
-    log = VoteLog(BenchFolder(tmp_path), "people:anna")
-    assert log.add(vote(1), vote(2, False)) == 2
-    assert log.add(vote(1), vote(3)) == 1
-    again = VoteLog(BenchFolder(tmp_path), "people:anna")
-    assert [found.sufficient for found in again.on_case("c")] == [True, False, True]
-    assert again.on_case("d") == []
-    assert len(again.path.read_text().splitlines()) == 3
-
-
-def test_votes_behind_a_gap_do_not_count(tmp_path: Path) -> None:
-    log = VoteLog(BenchFolder(tmp_path), "j")
-    log.add(vote(1), vote(3))
-    assert [found.number for found in log.on_case("c")] == [1]
-
-
-def test_a_contradicting_vote_is_refused(tmp_path: Path) -> None:
-    log = VoteLog(BenchFolder(tmp_path), "j")
-    log.add(vote(1))
+def test_each_vote_is_kept_once_and_a_contradiction_is_refused(tmp_path: Path) -> None:
+    folder = BenchFolder(tmp_path)
+    judge = VotedJudge(folder, "people:anna")
+    assert judge.add(VoteRecord("c", 1, True), VoteRecord("c", 2, False)) == 2
+    assert judge.add(VoteRecord("c", 1, True), VoteRecord("c", 3, True)) == 1
     with raises(BenchError):
-        log.add(vote(2), vote(1, sufficient=False))
-    assert len(log.path.read_text().splitlines()) == 1
-
-
-def test_a_judge_without_a_majority_leaves_a_case_open(tmp_path: Path) -> None:
-    case = Case(SKILLS["git-bisect"], ANNOTATED[0], "a")
-    log = VoteLog(BenchFolder(tmp_path), "j")
-    for votes in ((), (True, False)):
-        log.add(*(replace(vote(n, case=case.digest), sufficient=v) for n, v in enumerate(votes, 1)))
-        with raises(NoAnswerError) as caught:
-            VotedJudge(log).judge(case)
-        assert caught.value.blame is Blame.QUESTION
-    log.add(vote(3, case=case.digest))
-    assert VotedJudge(log).judge(case).votes == (True, False, True)
+        judge.add(VoteRecord("c", 4, True), VoteRecord("c", 1, False))
+    lines = judge.path.read_text().splitlines()
+    assert [json.loads(line)["number"] for line in lines] == [1, 2, 3]
+    judge.path.write_text("\n".join([*lines, lines[0].replace("true", "false"), ""]))
+    with raises(BenchError):
+        VotedJudge(folder, "people:anna")
 
 
 # ---- the command

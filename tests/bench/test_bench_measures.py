@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from bench_results import judgment, results_of, selection, write_results
 from messages import raises
-from skillpager.bench.data.folder import append_records, write_records
+from skillpager.bench.data.records import append_records, write_records
 from skillpager.bench.report.measures import (
     AVERAGE_NODES,
     CONCEPT_SHARE,

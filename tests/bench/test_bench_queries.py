@@ -3,9 +3,7 @@
 import json
 import signal
 import subprocess
-import threading
 from collections import Counter
-from contextlib import ExitStack
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
@@ -15,15 +13,12 @@ import pytest
 
 from chat_bench import (
     KEY,
-    PRICES,
-    USAGE,
     chat_model,
     invoke,
     invoke_on_terminal,
     items,
     quoted_part,
     replies,
-    sample_queries,
     sample_skills,
     wait_until,
     write_good,
@@ -31,20 +26,19 @@ from chat_bench import (
 )
 from cli_process import command, environment, run
 from messages import raises
-from openai_server import Asked, OpenAIServer, Reply, always, completion, error, openai_server
-from skillpager.bench.data.chat import MAX_FAILURES_IN_A_ROW, Spending, SpendLimitError, Usage, quote_as_data
+from openai_server import Asked, OpenAIServer, Reply, always, completion, endpoint_at, error, openai_server
+from skillpager.bench.data.chat import MAX_FAILURES_IN_A_ROW, ChatModel, quote_as_data
 from skillpager.bench.data.chat import Asked as Outcome
-from skillpager.bench.data.folder import QUERIES, SKILLS, BenchFolder, write_records
+from skillpager.bench.data.folder import QUERIES, SKILLS, BenchFolder
 from skillpager.bench.data.queries import (
     MAX_QUERY_CHARS,
-    plan_queries,
-    query_file,
-    query_prompt_digest,
+    query_origin,
     query_question,
     read_queries,
+    skills_without_queries,
     write_queries,
 )
-from skillpager.bench.data.records import SkillRecord
+from skillpager.bench.data.records import SkillRecord, append_records, write_records
 from skillpager.errors import BenchError, SettingsError
 from skillpager.parsing.frontmatter import find_body
 from skillpager.tokens import default_counter
@@ -64,10 +58,13 @@ def folder(tmp_path: Path) -> BenchFolder:
 
 
 def write(
-    folder: BenchFolder, server: OpenAIServer | str, *, jobs: int = 4, per_skill: int = 5, **settings: Any
+    folder: BenchFolder, server: OpenAIServer | str, *, jobs: int = 4, **settings: Any
 ) -> Outcome[SkillRecord]:
-    plan = plan_queries(folder, chat_model(server, **settings), per_skill=per_skill)
-    return write_queries(plan, jobs=jobs)
+    return ask(folder, chat_model(server, **settings), jobs=jobs)
+
+
+def ask(folder: BenchFolder, chat: ChatModel, *, jobs: int = 4) -> Outcome[SkillRecord]:
+    return write_queries(folder, chat, skills_without_queries(folder, chat), jobs=jobs)
 
 
 def copies(path: Path, count: int) -> BenchFolder:
@@ -88,28 +85,9 @@ def test_each_skill_gets_five_queries_in_the_order_of_the_skills(
     skills = folder.skills()
     found = folder.queries()
     assert [query.id for query in found] == [f"{skill.id}-q{n}" for skill in skills for n in range(1, 6)]
-    host = server.base_url.split("/")[2]
-    digest = query_prompt_digest(5)
-    assert {query.origin for query in found} == {f"llm:{host}/tiny#{digest}"}
+    assert {query.origin for query in found} == {query_origin(chat_model(server))}
     assert found[1].query == f"Please do task 1 of {skills[0].name}."
     assert (found[1].difficulty, found[1].angle, found[1].critical) == ("medium", "part 1", ())
-    assert folder.manifest()["queries"] == {
-        "origin": found[0].origin,
-        "model": f"{host}/tiny",
-        "prompt": digest,
-        "per_skill": 5,
-        "skills": 10,
-        "queries": 50,
-    }
-
-
-def test_the_file_of_a_skill_holds_the_raw_usage(folder: BenchFolder, server: OpenAIServer) -> None:
-    write(folder, server)
-    skill = folder.skills()[0]
-    kept = json.loads(query_file(folder, skill.id).read_text())
-    assert kept["usage"] == USAGE
-    assert kept["queries"] == items(skill.name)
-    assert (kept["skill"], kept["skill_sha256"], kept["answered_by"]) == (skill.id, skill.sha256, "m")
 
 
 def test_the_prompt_holds_name_and_full_body(folder: BenchFolder, server: OpenAIServer) -> None:
@@ -120,13 +98,14 @@ def test_the_prompt_holds_name_and_full_body(folder: BenchFolder, server: OpenAI
     body = server.asked[0].body
     assert body["temperature"] == 0
     assert "exactly 5 queries" in " ".join(body["messages"][0]["content"].split())
-    schema = body["response_format"]["json_schema"]["schema"]["properties"]["queries"]["items"]
-    assert schema["properties"]["difficulty"]["enum"] == ["easy", "medium", "hard"]
+    schema = body["response_format"]["json_schema"]["schema"]
+    assert schema["$defs"]["WrittenQuery"]["properties"]["difficulty"]["enum"] == ["easy", "medium", "hard"]
+    assert schema["additionalProperties"] is schema["$defs"]["WrittenQuery"]["additionalProperties"] is False
 
 
 def test_all_files_of_a_skill_are_in_the_prompt() -> None:
     files = (("SKILL.md", "---\nname: a\n---\n# One\n"), ("references/more.md", "# Two\n"))
-    question = query_question(SkillRecord("a", "a", "", files), count=5)
+    question = query_question(SkillRecord("a", "a", "", files))
     assert "[file SKILL.md]\n\n# One\n\n[file references/more.md]\n\n# Two" in question.user
     assert "name: a" not in question.user
 
@@ -141,79 +120,21 @@ def test_a_skill_cannot_end_its_quotation() -> None:
     assert lines[-1] != f"</{tag}>"
 
 
-def test_the_number_of_queries_can_be_chosen(folder: BenchFolder, server: OpenAIServer) -> None:
-    server.respond = lambda asked: write_good(asked, 2)
-    assert write(folder, server, per_skill=2).done == 10
-    assert len(folder.queries()) == 20
-    assert query_prompt_digest(2) != query_prompt_digest(5)
-
-
-def test_a_limit_takes_the_first_skills_and_a_later_run_the_rest(
-    folder: BenchFolder, server: OpenAIServer
-) -> None:
-    write_queries(plan_queries(folder, chat_model(server), limit=3))
-    assert len(folder.queries()) == 15
-    assert len(server.asked) == 3
-    write(folder, server)
-    assert len(folder.queries()) == 50
-    assert len(server.asked) == 10
-
-
 # ---- going on
 
 
 def test_what_is_there_is_not_asked_again(folder: BenchFolder, server: OpenAIServer) -> None:
     write(folder, server)
-    before = (folder.path / QUERIES).read_bytes()
-    query_file(folder, folder.skills()[4].id).unlink()
+    before, queries = (folder.path / QUERIES).read_bytes(), folder.queries()
+    # as a killed run leaves them: in another order, and those of one skill cut short
+    write_records(folder.path / QUERIES, queries[30:])
+    append_records(folder.path / QUERIES, queries[:28])
     assert write(folder, server).done == 1
     assert len(server.asked) == 11
     assert (folder.path / QUERIES).read_bytes() == before
-
-
-@pytest.mark.parametrize("damage", ["", "{", "[]", '{"skill": "x"}', "fewer"])
-def test_a_damaged_file_is_told_and_written_anew(
-    folder: BenchFolder, server: OpenAIServer, caplog: pytest.LogCaptureFixture, damage: str
-) -> None:
-    write(folder, server)
-    path = query_file(folder, folder.skills()[0].id)
-    good = path.read_text()
-    if damage == "fewer":
-        kept = json.loads(good)
-        damage = json.dumps({**kept, "queries": kept["queries"][:4]})
-    path.write_text(damage)
-    assert write(folder, server).done == 1
-    assert f"{path} is damaged" in caplog.text
-    assert path.read_text() == good
-
-
-def test_queries_for_another_text_are_written_anew(
-    folder: BenchFolder, server: OpenAIServer, caplog: pytest.LogCaptureFixture
-) -> None:
-    write(folder, server)
-    first, *others = folder.skills()
-    write_records(folder.path / SKILLS, [replace(first, files=(("SKILL.md", "# New\n"),)), *others])
-    assert write(folder, server).done == 1
-    assert "another text of the skill" in caplog.text
-    assert quoted_part(server.asked[-1], "text") == "# New"
-
-
-@pytest.mark.parametrize("change", [{"model": "other"}, {"per_skill": 6}])
-def test_queries_of_another_model_or_prompt_are_not_mixed(
-    folder: BenchFolder, server: OpenAIServer, change: dict[str, Any]
-) -> None:
-    write_queries(plan_queries(folder, chat_model(server), limit=2))
-    (folder.path / QUERIES).unlink()
     with raises(BenchError):
-        write(folder, server, **change)
-    assert len(server.asked) == 2
-
-
-def test_queries_of_another_origin_are_not_replaced(folder: BenchFolder, server: OpenAIServer) -> None:
-    write_records(folder.path / QUERIES, sample_queries(folder.skills()))
-    with raises(BenchError):
-        write(folder, server)
-    assert server.asked == []
+        write(folder, server, model="other")
+    assert len(server.asked) == 11
 
 
 # ---- answers that cannot be used
@@ -229,9 +150,9 @@ BAD_QUERIES: dict[str, tuple[object, str]] = {
     "too few": (GOOD[:4], "4 queries instead of 5"),
     "too many": ([*GOOD, {**GOOD[0], "query": "One more."}], "6 queries instead of 5"),
     "none": ([], "0 queries instead of 5"),
-    "empty": (changed(2, query=" \n"), "query 3, or its angle, is empty"),
-    "no letters": (changed(2, query="…?!"), "query 3, or its angle, is empty"),
-    "no angle": (changed(2, angle=""), "query 3, or its angle, is empty"),
+    "empty": (changed(2, query=" \n"), "a query, or its angle, is empty"),
+    "no letters": (changed(2, query="…?!"), "a query, or its angle, is empty"),
+    "no angle": (changed(2, angle=""), "a query, or its angle, is empty"),
     "twice": (changed(2, query="please do Task 1 of X"), "a query is there twice"),
     "too long": (changed(0, query="word " * 200), f"at most {MAX_QUERY_CHARS} characters"),
     "a level missing": ([{**item, "difficulty": "easy"} for item in GOOD], "no query is medium, hard"),
@@ -248,7 +169,7 @@ def test_queries_that_break_a_rule_are_asked_for_again(
     written, reason = BAD_QUERIES[name]
     bad = {"queries": written}
     with raises(ValueError):
-        read_queries(bad, count=5)
+        read_queries(bad)
     server.script(*replies(bad))
     assert write(write_skills(tmp_path, 1), server).done == 1
     again = server.asked[1].body["messages"]
@@ -310,13 +231,6 @@ def test_a_text_that_is_too_long_for_the_model_fails_alone(tmp_path: Path, serve
 # ---- side by side
 
 
-def test_eight_at_a_time_and_never_more(tmp_path: Path, server: OpenAIServer) -> None:
-    # each request waits until eight are there: fewer at a time would never be answered
-    server.gate = threading.Barrier(8)
-    assert write(copies(tmp_path, 16), server, jobs=8).done == 16
-    assert server.most_at_once == 8
-
-
 @pytest.mark.parametrize(
     ("reply", "words"),
     [
@@ -365,9 +279,9 @@ def test_after_ctrl_c_what_is_under_way_is_kept(tmp_path: Path, server: OpenAISe
             signal.raise_signal(signal.SIGINT)
 
     with pytest.raises(KeyboardInterrupt):
-        write_queries(plan_queries(folder, chat_model(server)), jobs=2, progress=interrupt)
+        write_queries(folder, chat_model(server), folder.skills(), jobs=2, progress=interrupt)
     assert 3 <= len(server.asked) < 20
-    assert len(list((tmp_path / "queries").glob("*.json"))) == len(server.asked)
+    assert len(folder.queries()) == 5 * len(server.asked)
     write(folder, server)
     assert len(server.asked) == 20
     assert len(folder.queries()) == 100
@@ -376,82 +290,60 @@ def test_after_ctrl_c_what_is_under_way_is_kept(tmp_path: Path, server: OpenAISe
 # ---- money
 
 
-def test_what_is_spent_is_counted_from_usage(folder: BenchFolder, server: OpenAIServer) -> None:
+def test_what_is_spent_is_counted(folder: BenchFolder, server: OpenAIServer) -> None:
     server.script(*replies("bad"))
-    spending = Spending(PRICES)
-    write(folder, server, spending=spending)
-    bill = spending.bill
-    assert (bill.requests, bill.uncounted) == (11, 0)
-    assert bill.usage == Usage(11_000, 1_100)
+    chat = chat_model(server)
+    estimate = chat.estimate(map(query_question, folder.skills()))
+    texts = sum(default_counter().count(skill.text) for skill in folder.skills())
+    assert (estimate.requests, estimate.tokens_out) == (10, 3500)
+    assert texts < estimate.tokens_in < texts + 10 * 900
+    ask(folder, chat)
+    bill = chat.bill
+    assert (bill.requests, bill.tokens_in, bill.tokens_out) == (11, 11_000, 1_100)
     assert bill.cost == pytest.approx(11 * 1.2)
 
 
-def test_without_usage_the_tokens_are_counted_here(tmp_path: Path, server: OpenAIServer) -> None:
+def test_tokens_that_the_endpoint_does_not_count_are_those_of_the_estimate(
+    tmp_path: Path, server: OpenAIServer
+) -> None:
     folder = write_skills(tmp_path, 1)
     server.respond = lambda asked: replace(
         write_good(asked),
         body={**write_good(asked).body, "usage": {"prompt_tokens": "many"}},  # type: ignore[dict-item]
     )
-    spending = Spending(PRICES)
-    plan = plan_queries(folder, chat_model(server, spending=spending))
-    write_queries(plan)
-    bill = spending.bill
-    assert bill.uncounted == 1
-    assert bill.usage.tokens_in == plan.estimate().usage.tokens_in
-    written = json.dumps({"queries": items(folder.skills()[0].name)})
-    assert bill.usage.tokens_out == default_counter().count(written)
-
-
-def test_the_estimate_counts_prompts_and_usual_answers(folder: BenchFolder, server: OpenAIServer) -> None:
-    plan = plan_queries(folder, chat_model(server, spending=Spending(PRICES)), limit=4)
-    bill = plan.estimate()
-    assert bill.requests == 4
-    texts = sum(default_counter().count(skill.text) for skill in plan.missing)
-    assert texts < bill.usage.tokens_in < texts + 4 * 900
-    assert 4 * 100 < bill.usage.tokens_out < 4 * 1000
-    assert bill.cost == pytest.approx(PRICES.cost(bill.usage))
-    assert server.asked == []
+    chat = chat_model(server)
+    ask(folder, chat)
+    assert chat.bill == chat.estimate(map(query_question, folder.skills()))
 
 
 def test_the_spend_limit_stops_the_run_and_keeps_what_is_paid(tmp_path: Path, server: OpenAIServer) -> None:
     folder = copies(tmp_path, 20)
-    spending = Spending(PRICES, max_cost=10.0)
-    asked = write(folder, server, jobs=4, spending=spending)
+    chat = chat_model(server, max_cost=10.0)
+    asked = ask(folder, chat)
     assert "the limit of 10 is reached" in asked.stopped
     assert asked.failures == []
     assert 0 < asked.done < 9
-    assert spending.bill.cost == pytest.approx(1.2 * asked.done)
+    assert chat.bill.cost == pytest.approx(1.2 * asked.done)
     assert len(server.asked) == asked.done
     assert len(folder.queries()) == 5 * asked.done
     assert write(folder, server).done == 20 - asked.done
 
 
-def test_a_limit_that_buys_nothing_asks_nothing(folder: BenchFolder, server: OpenAIServer) -> None:
-    asked = write(folder, server, spending=Spending(PRICES, max_cost=0.001))
-    assert "the limit of 0.001 is reached: 0 is spent" in asked.stopped
-    assert server.asked == []
+def test_requests_under_way_count_towards_the_limit(tmp_path: Path, server: OpenAIServer) -> None:
+    folder = copies(tmp_path, 20)
+    [question] = map(query_question, folder.skills()[:1])
+    price = chat_model(server).estimate([question]).cost or 0.0
+    server.respond = lambda asked: Reply(hang=True)
+    asked = write(folder, server, jobs=8, max_cost=3.5 * price, max_retries=0, timeout=0.5)
+    assert "the limit of" in asked.stopped
+    assert len(server.asked) == 3
 
 
-def test_a_limit_is_exceeded_by_what_requests_under_way_cost_beyond_their_reserve() -> None:
-    spending = Spending(PRICES, max_cost=3.5)
-    expected, real = Usage(1_000, 0), Usage(1_000, 100)
-    with ExitStack() as under_way:
-        for _ in range(3):
-            under_way.enter_context(spending.reserve(expected))
-        with raises(SpendLimitError), spending.reserve(expected):
-            pass
-        for _ in range(3):
-            spending.pay(real, counted=True)
-    assert spending.bill.cost == pytest.approx(3 * PRICES.cost(expected) + 3 * 0.2)
-    with raises(SpendLimitError), spending.reserve(Usage()):
-        pass
-
-
-def test_limits_need_prices() -> None:
+def test_limits_need_prices(server: OpenAIServer) -> None:
     with raises(SettingsError):
-        Spending(max_cost=1.0)
+        ChatModel(endpoint_at(server, "tiny"), max_cost=1.0)
     with raises(SettingsError):
-        Spending(PRICES, max_cost=float("nan"))
+        chat_model(server, max_cost=float("nan"))
 
 
 # ---- the command
@@ -476,7 +368,7 @@ def test_a_killed_run_goes_on_without_repeating_a_request(tmp_path: Path, server
 
     server.respond = stall
     process = subprocess.Popen(line, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    wait_until(lambda: len(list((folder.path / "queries").glob("*.json"))) == 5 and len(server.asked) == 7)
+    wait_until(lambda: len(folder.queries()) == 25 and len(server.asked) == 7)
     process.kill()
     assert process.wait() == -signal.SIGKILL
     server.respond = write_good
@@ -519,7 +411,6 @@ def test_failures_are_told_with_the_way_out(tmp_path: Path, server: OpenAIServer
         "tokens_in": 2000,
         "tokens_out": 200,
         "cost": None,
-        "uncounted": 0,
     }
     assert ran.error["type"] == "BenchError"
     assert "1 of 3 skills have no queries yet" in ran.error["message"]
@@ -536,17 +427,17 @@ def test_on_a_terminal_one_is_asked_before_money_is_spent(tmp_path: Path, server
 
 
 def test_a_key_for_openai_goes_nowhere_else(tmp_path: Path, server: OpenAIServer) -> None:
-    folder = write_skills(tmp_path / "bench", 2)
-    arguments = ("bench", "queries", folder.path, *options(server))
-    assert invoke(*arguments, "--limit", "1", OPENAI_API_KEY=KEY).code == 0
-    assert invoke(*arguments, OPENAI_API_KEY=KEY, SKILLPAGER_LLM_API_KEY="sk-own").code == 0
+    for own in ({}, {"SKILLPAGER_LLM_API_KEY": "sk-own"}):
+        folder = write_skills(tmp_path / f"bench-{len(own)}", 1)
+        ran = invoke("bench", "queries", folder.path, *options(server), OPENAI_API_KEY=KEY, **own)
+        assert ran.code == 0
     assert [asked.authorization for asked in server.asked] == ["Bearer none", "Bearer sk-own"]
 
 
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
-        ((), 1, "bench queries needs a model: give --model, or set SKILLPAGER_LLM_MODEL"),
+        ((), 1, "bench queries needs a model: set SKILLPAGER_LLM_MODEL"),
         (("--model", "m", "--price-in", "1"), 2, "give both --price-in and --price-out"),
         (("--model", "m", "--max-cost", "1"), 1, "A limit on the cost needs prices"),
         (("--model", "m", "--base-url", "nowhere"), 1, 'cannot use the base URL "nowhere"'),

@@ -10,7 +10,7 @@ import pytest
 from chat_bench import invoke
 from conftest import SAMPLES
 from evidence_folder import write_evidence_folder
-from skillpager.bench.data.folder import read_records
+from skillpager.bench.data.records import read_records
 from skillpager.bench.routing.data import read_pool, read_tasks
 from skillpager.bench.routing.routes import RANKERS, RoutingRow, fit_quality, measures_of
 

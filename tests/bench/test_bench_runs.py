@@ -14,7 +14,7 @@ import pytest
 from evidence_folder import write_evidence_folder
 from messages import raises
 from skillpager.bench import BenchFolder, SelectionRecord, evidence_coverage
-from skillpager.bench.data.folder import write_records
+from skillpager.bench.data.records import write_records
 from skillpager.bench.run import runs
 from skillpager.bench.run.runs import open_run, run_methods, run_settings, run_suites
 from skillpager.bench.run.selecting import Plan

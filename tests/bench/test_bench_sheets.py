@@ -16,10 +16,10 @@ from chat_bench import docket_of, invoke, write_run
 from conftest import ROOT
 from messages import raises
 from skillpager.bench import BenchFolder
-from skillpager.bench.data.folder import write_records
-from skillpager.bench.judge.judging import Docket, export_cases, import_votes, judge_cases, person_id
-from skillpager.bench.judge.llm_judge import PROMPT_DIGEST, VotedJudge, VoteLog
+from skillpager.bench.data.records import write_records
+from skillpager.bench.judge.judging import Docket, export_cases, judge_cases
 from skillpager.bench.judge.sheets import COLUMNS, LABELS, SheetKind, read_answers, write_sheet
+from skillpager.bench.judge.votes import PROMPT_DIGEST, Imported, VotedJudge, import_votes, person_id
 from skillpager.errors import BenchError
 from skillpager.types import NodeType
 
@@ -179,9 +179,14 @@ def test_damaged_sheets_are_refused(tmp_path: Path, name: str) -> None:
 # ---- judges that answer through sheets
 
 
+def take(folder: BenchFolder, docket: Docket, *sheets: Path, judge: str = "people:anna") -> Imported:
+    """Import sheets as votes."""
+    return import_votes(VotedJudge(folder, judge), docket.cases, sheets)
+
+
 def judge_by(folder: BenchFolder, docket: Docket, judge: str) -> dict[str, bool]:
     """Return the verdicts by the votes that were imported."""
-    judging = judge_cases(folder, docket, VotedJudge(VoteLog(folder, judge)))
+    judging = judge_cases(folder, docket, VotedJudge(folder, judge))
     return {case: verdict.sufficient for case, verdict in judging.verdicts.items()}
 
 
@@ -198,7 +203,7 @@ def test_an_export_is_blind_and_has_identical_contexts_once(
         case = docket.cases[row["case"]]
         assert (row["skill"], row["query"]) == (case.skill.name, case.query.query)
         assert row["context"].removeprefix("'") == case.context
-    backwards = Docket(dict(reversed(docket.cases.items())), docket.appearances)
+    backwards = Docket(dict(reversed(docket.cases.items())), docket.selections)
     export_cases(backwards, tmp_path / "again.csv")
     assert (tmp_path / "again.csv").read_bytes() == (tmp_path / "sheet.csv").read_bytes()
 
@@ -209,13 +214,13 @@ def test_labels_become_judgments_and_cases_without_one_stay_unjudged(
     export_cases(docket, tmp_path / "sheet.csv")
     labels = dict(zip(docket.cases, ["sufficient", "i", "S"], strict=False))
     sheet = answer_csv(tmp_path / "sheet.csv", labels, delimiter=";")
-    imported = import_votes(folder, docket, [sheet, sheet], judge="people:anna")
+    imported = take(folder, docket, sheet, sheet)
     assert (imported.votes, imported.new, imported.elsewhere) == (6, 3, 0)
     assert judge_by(folder, docket, "people:anna") == dict(zip(labels, [True, False, True], strict=True))
-    records = [record for method in docket.appearances for record in folder.judgments("people:anna", method)]
+    records = [record for method in docket.selections for record in folder.judgments("people:anna", method)]
     assert {record.reason.partition(",")[0] for record in records} == {f'says "{x}"' for x in labels.values()}
     before = {file: file.read_bytes() for file in folder.path.rglob("*.json*")}
-    assert import_votes(folder, docket, [sheet], judge="people:anna").new == 0
+    assert take(folder, docket, sheet).new == 0
     judge_by(folder, docket, "people:anna")
     assert {file: file.read_bytes() for file in folder.path.rglob("*.json*")} == before
 
@@ -225,12 +230,12 @@ def test_each_annotator_of_an_export_has_a_vote(folder: BenchFolder, docket: Doc
     first, second, *_ = docket.cases
     words = {first: ["sufficient", "insufficient", "insufficient"], second: ["sufficient", "insufficient"]}
     labels = {case: [annotation(word, by) for by, word in enumerate(said)] for case, said in words.items()}
-    import_votes(folder, docket, [answer_studio(tmp_path / "sheet.json", labels)], judge="people:all")
-    judging = judge_cases(folder, docket, VotedJudge(VoteLog(folder, "people:all")))
+    take(folder, docket, answer_studio(tmp_path / "sheet.json", labels), judge="people:all")
+    judging = judge_cases(folder, docket, VotedJudge(folder, "people:all"))
     assert {case: verdict.votes for case, verdict in judging.verdicts.items()} == {
         first: (True, False, False)
     }
-    assert (docket.cases[second].query.id, "2 votes have no majority") in judging.unjudged
+    assert second not in judging.verdicts
 
 
 def test_a_contradiction_is_refused_and_nothing_is_stored(
@@ -241,18 +246,18 @@ def test_a_contradiction_is_refused_and_nothing_is_stored(
     yes.write_text(f"case,vote,reason\n{case},sufficient,\n")
     no.write_text(f"case,vote,reason\n{case},insufficient,\n")
     with raises(BenchError):
-        import_votes(folder, docket, [yes, no], judge="people:anna")
+        take(folder, docket, yes, no)
     assert not (folder.path / "votes").exists()
-    import_votes(folder, docket, [yes], judge="people:anna")
+    take(folder, docket, yes)
     with raises(BenchError):
-        import_votes(folder, docket, [no], judge="people:anna")
+        take(folder, docket, no)
     assert judge_by(folder, docket, "people:anna") == {case: True}
 
 
 def test_sheets_of_types_are_no_votes(folder: BenchFolder, docket: Docket, tmp_path: Path) -> None:
     (tmp_path / "typed.csv").write_text("case,node,label\nc1,text,step\n")
     with raises(BenchError):
-        import_votes(folder, docket, [tmp_path / "typed.csv"], judge="people:anna")
+        take(folder, docket, tmp_path / "typed.csv")
 
 
 @pytest.mark.parametrize("name", ["", " ", "llm:", "llm: "])
@@ -270,7 +275,7 @@ def test_votes_on_contexts_that_are_still_there_are_imported_and_the_others_coun
     changed = [replace(each, context=f"{each.context}.") for each in records[:2]]
     write_records(folder.selections_file("head"), [*changed, *records[2:]])
     now = docket_of(folder)
-    assert import_votes(folder, now, [sheet], judge="people:anna").elsewhere == 2
+    assert take(folder, now, sheet).elsewhere == 2
     assert set(judge_by(folder, now, "people:anna")) == set(docket.cases) & set(now.cases)
     assert len(folder.judgments("people:anna", "head")) == len(folder.queries()) - 2
 

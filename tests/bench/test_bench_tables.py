@@ -13,7 +13,8 @@ import pytest
 from markdown_it import MarkdownIt
 
 from bench_results import FULL_TOKENS, SUITES, TOKENS, results_of, whole_run, write_results
-from skillpager.bench.data.folder import INDEXES, write_records
+from skillpager.bench.data.folder import INDEXES
+from skillpager.bench.data.records import write_records
 from skillpager.bench.report import budgets, claims, compared, methods, paper, stage1
 from skillpager.bench.report.budgets import read_curves, without_budget
 from skillpager.bench.report.claims import CLAIMS, Verdict, check_claims, judge_claim

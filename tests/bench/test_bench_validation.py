@@ -22,13 +22,15 @@ from messages import raises
 from skillpager import SkillPager
 from skillpager.bench.cli.validate import PER_TYPE, SEED
 from skillpager.bench.data import to_skill
-from skillpager.bench.data.folder import NODES, QUERIES, SKILLS, BenchFolder, read_records, write_records
+from skillpager.bench.data.folder import NODES, QUERIES, SKILLS, BenchFolder
 from skillpager.bench.data.records import (
     JudgmentRecord,
     NodeRecord,
     QueryRecord,
     SelectionRecord,
     SkillRecord,
+    read_records,
+    write_records,
 )
 from skillpager.bench.judge import sheets
 from skillpager.bench.judge.sheets import INSUFFICIENT, SUFFICIENT, SheetKind

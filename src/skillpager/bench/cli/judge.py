@@ -1,8 +1,9 @@
-"""`skillpager bench queries` and `bench judge`: ask a model, or exchange files with people."""
+"""`skillpager bench queries` and `bench judge`: ask a model, or exchange sheets with people."""
 
 import os
 import sys
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -20,7 +21,7 @@ from skillpager.cli.messages import (
     warn,
 )
 from skillpager.cli.views import counted, print_table, progress_bar
-from skillpager.errors import BenchError, SettingsError
+from skillpager.errors import BenchError
 from skillpager.settings import load_settings
 
 if TYPE_CHECKING:
@@ -36,17 +37,11 @@ Folder = Annotated[Path, typer.Argument(metavar="FOLDER", help="Benchmark folder
 
 
 @reported
-def queries(
-    folder: Folder,
-    per_skill: Annotated[int, typer.Option(metavar="N", min=1, help="Queries for each skill.")] = 5,
-    limit: Annotated[int | None, typer.Option(metavar="N", min=1, help="Only the first N skills.")] = None,
-    *,
-    options: ModelOptions,
-) -> None:
-    """Let a language model write queries for the skills of a benchmark.
+def queries(folder: Folder, *, options: ModelOptions) -> None:
+    """Let a language model write five queries for each skill of a benchmark.
 
-    Each skill's queries are stored in FOLDER/queries, all of them in FOLDER/queries.jsonl. Skills that have
-    queries are skipped, so that an interrupted run continues where it stopped.
+    They are added to FOLDER/queries.jsonl. Skills that have queries are skipped, so that an interrupted run
+    continues where it stopped.
 
     \b
     Examples:
@@ -56,21 +51,22 @@ def queries(
     from skillpager.bench.data import queries as writing
     from skillpager.bench.data.folder import BenchFolder
 
+    run = BenchFolder(folder)
     chat = open_model(options, "bench queries", writing.MAX_RETRIES)
-    plan = writing.plan_queries(BenchFolder(folder), chat, per_skill=per_skill, limit=limit)
-    if not agree(plan.estimate(), options):
+    missing = writing.skills_without_queries(run, chat)
+    if not agree(chat.estimate(map(writing.query_question, missing)), options):
         return
     with progress_bar("skills") as progress:
-        asked = writing.write_queries(plan, jobs=options.jobs, progress=progress)
+        asked = writing.write_queries(run, chat, missing, jobs=options.jobs, progress=progress)
     failures = [(skill.id, reason) for skill, reason in asked.failures]
-    done, left = plan.present + asked.done, len(plan.missing) - asked.done
-    bill = chat.spending.bill
+    total, left = len(run.skills()), len(missing) - asked.done
     if options.as_json:
         failed = [{"skill": skill, "reason": reason} for skill, reason in failures]
-        print_json({"skills": done, "failed": failed, "stopped": asked.stopped, "spent": bill_json(bill)})
-    note(f"{done:,} of {done + left:,} skills have queries, in {folder}")
-    note(bill_text(bill))
-    what = f"{left:,} of {done + left:,} skills have no queries yet"
+        spent: JsonObject = asdict(chat.bill)
+        print_json({"skills": total - left, "failed": failed, "stopped": asked.stopped, "spent": spent})
+    note(f"{total - left:,} of {total:,} skills have queries, in {folder}")
+    note(bill_text(chat.bill))
+    what = f"{left:,} of {total:,} skills have no queries yet"
     end_asking(what, failures, asked.stopped, as_json=options.as_json)
 
 
@@ -84,8 +80,7 @@ def judge(
         ),
     ] = None,
     judge: Annotated[
-        str,
-        typer.Option(metavar="NAME", help="evidence, which is free, llm, or MODULE:NAME of your own."),
+        str, typer.Option(metavar="NAME", help="evidence, which is free, or llm, a language model.")
     ] = EVIDENCE,
     votes: Annotated[
         int, typer.Option(metavar="N", min=1, help="Votes of the model on each case, an odd number.")
@@ -97,8 +92,7 @@ def judge(
     """Judge the contexts of a run: does each suffice for its query?
 
     The judge evidence looks for the annotated lines. The judge llm asks a model for three votes on each
-    case and stores them in FOLDER/votes, so that no vote is paid for twice. Other judges answer through
-    files.
+    case and stores them in FOLDER/votes, so that no vote is paid for twice. People answer through sheets.
 
     \b
     Examples:
@@ -128,58 +122,44 @@ def judge(
 
 
 def check_judge(name: str, known: Sequence[str]) -> None:
-    """Raise a `UsageError` for a judge that is neither known nor named as one of others."""
-    if name in known:
-        return
-    from skillpager.bench.judge.judges import names_judge
-
-    if not names_judge(name):
-        choices = f"{', '.join(known[:-1])} or {known[-1]}"
-        raise UsageError(f"Unknown judge {name!r}: choose {choices}.")
+    """Raise a `UsageError` for an unknown judge."""
+    if name not in known:
+        raise UsageError(f"Unknown judge {name!r}: choose {', '.join(known[:-1])} or {known[-1]}.")
 
 
 def judge_contexts(
     run: "BenchFolder", methods: str | None, judge: str, votes: int, options: ModelOptions
 ) -> None:
-    """Judge the contexts of the chosen methods, and print the outcome."""
-    if judge == LLM:
-        judge_by_model(run, methods, votes, options)
+    """Judge the contexts of the chosen methods, and print the outcome; exit code 1 if cases are left."""
+    from skillpager.bench.judge.judges import EvidenceJudge
+    from skillpager.bench.judge.judging import judge_cases
+
+    if judge == EVIDENCE:
+        docket = _collect(run, methods)
+        with progress_bar("contexts") as progress:
+            judging = judge_cases(run, docket, EvidenceJudge(), progress=progress)
+        _print_judging(run, judging, as_json=options.as_json)
         return
-    from skillpager.bench.judge import EvidenceJudge
-    from skillpager.bench.judge.judges import make_judge
-    from skillpager.bench.judge.judging import judge_cases
-
-    chosen = EvidenceJudge() if judge == EVIDENCE else make_judge(judge)
-    docket = _collect(run, methods)
-    with progress_bar("contexts") as progress:
-        # one at a time: a judge of others need not be safe for threads
-        judging = judge_cases(run, docket, chosen, progress=progress)
-    _print_judging(run, judging, as_json=options.as_json)
-    if judge != EVIDENCE:
-        _end_judging(judging, docket, options)
-
-
-def judge_by_model(run: "BenchFolder", methods: str | None, votes: int, options: ModelOptions) -> None:
-    """Ask for the missing votes and print the outcome; exit code 1 if cases are left."""
-    from skillpager.bench.judge.judging import judge_cases
-    from skillpager.bench.judge.llm_judge import MAX_RETRIES, LLMJudge
+    from skillpager.bench.judge.votes import MAX_RETRIES, VotedJudge, ask_votes, judge_id, judge_question
 
     chat, docket = open_model(options, "bench judge", MAX_RETRIES), _collect(run, methods)
-    judge = LLMJudge(chat, run, votes=votes)
-    if not agree(judge.estimate(docket.cases.values()), options):
+    voted, cases = VotedJudge(run, judge_id(chat.id), votes=votes), docket.cases.values()
+    if not agree(chat.estimate(judge_question(case) for case in cases for _ in voted.missing(case)), options):
         return
     with progress_bar("cases") as progress:
-        judging = judge_cases(run, docket, judge, jobs=options.jobs, halt=chat.halt, progress=progress)
-    _print_judging(run, judging, as_json=options.as_json, spent=chat.spending.bill)
-    note(bill_text(chat.spending.bill))
-    _end_judging(judging, docket, options)
-
-
-def _end_judging(judging: "Judging", docket: "Docket", options: ModelOptions) -> None:
-    """Exit with code 1 if cases are not judged."""
-    left, total = len(docket.cases) - len(judging.verdicts), len(docket.cases)
-    what = f"{left:,} of {total:,} cases are not judged"
-    end_asking(what, judging.unjudged, judging.stopped, as_json=options.as_json)
+        asked = ask_votes(voted, chat, cases, jobs=options.jobs, progress=progress)
+    judging = judge_cases(run, docket, voted)
+    unjudged = [(case.query.id, reason) for case, reason in asked.failures]
+    more: JsonObject = {
+        "unjudged": [{"query": query, "reason": reason} for query, reason in unjudged],
+        "stopped": asked.stopped,
+        "spent": asdict(chat.bill),
+    }
+    _print_judging(run, judging, as_json=options.as_json, more=more)
+    note(bill_text(chat.bill))
+    left = len(docket.cases) - len(judging.verdicts)
+    what = f"{left:,} of {len(docket.cases):,} cases are not judged"
+    end_asking(what, unjudged, asked.stopped, as_json=options.as_json)
 
 
 def _collect(run: "BenchFolder", methods: str | None) -> "Docket":
@@ -191,26 +171,26 @@ def _collect(run: "BenchFolder", methods: str | None) -> "Docket":
 
 def _import_votes(run: "BenchFolder", options: ModelOptions, sheets: Sequence[Path], name: str) -> None:
     """Store the votes of others, judge by them, and print the outcome."""
-    from skillpager.bench.judge.judging import import_votes, judge_cases, person_id
-    from skillpager.bench.judge.llm_judge import VotedJudge, VoteLog
+    from skillpager.bench.judge.judging import judge_cases
+    from skillpager.bench.judge.votes import VotedJudge, import_votes, person_id
 
-    docket, judge = _collect(run, None), person_id(name)
-    imported = import_votes(run, docket, sheets, judge=judge)
+    docket, judge = _collect(run, None), VotedJudge(run, person_id(name))
+    imported = import_votes(judge, docket.cases, sheets)
     if imported.elsewhere:
         warn(
             f"{imported.elsewhere:,} cases are left out: this folder has no such query and context, because "
             "other methods, models or data made them"
         )
-    judging = judge_cases(run, docket, VotedJudge(VoteLog(run, judge)))
+    judging = judge_cases(run, docket, judge)
     _print_judging(run, judging, as_json=options.as_json)
     note(
-        f"{imported.new:,} of {imported.votes:,} votes are new, by {judge}; {len(judging.verdicts):,} of "
+        f"{imported.new:,} of {imported.votes:,} votes are new, by {judge.id}; {len(judging.verdicts):,} of "
         f"{len(docket.cases):,} cases have a verdict"
     )
 
 
 def _print_judging(
-    run: "BenchFolder", judging: "Judging", *, as_json: bool, spent: "Bill | None" = None
+    run: "BenchFolder", judging: "Judging", *, as_json: bool, more: "JsonObject | None" = None
 ) -> None:
     """Print, for each method, how many contexts were judged and how many suffice."""
     from skillpager.bench.run.learned import noted_learned, trained_note
@@ -219,24 +199,21 @@ def _print_judging(
     seen = {method: learned[method] for method in judging.judgments if method in learned}
     if seen:
         warn(trained_note(seen, len(run.skills())))
-    methods: list[JsonObject] = []
-    rows = []
-    for method, records in judging.judgments.items():
-        judged, sufficient = len(records), sum(record.sufficient for record in records)
-        methods.append({"method": method, "judged": judged, "sufficient": sufficient})
-        rows.append([method, f"{judged:,}", f"{100 * sufficient / judged:.2f}" if judged else ""])
-    if not as_json:
-        print_table(["method", "judged", "sufficient %"], rows, right=["judged", "sufficient %"])
+    counts = {
+        method: (len(records), sum(record.sufficient for record in records))
+        for method, records in judging.judgments.items()
+    }
+    if as_json:
+        methods = [
+            {"method": name, "judged": all_, "sufficient": yes} for name, (all_, yes) in counts.items()
+        ]
+        print_json({"judge": judging.judge, "methods": methods, **(more or {})})
         return
-    print_json(
-        {
-            "judge": judging.judge,
-            "methods": methods,
-            "unjudged": [{"query": query, "reason": reason} for query, reason in judging.unjudged],
-            "stopped": judging.stopped,
-            "spent": bill_json(spent) if spent else None,
-        }
-    )
+    rows = [
+        [method, f"{judged:,}", f"{100 * sufficient / judged:.2f}" if judged else ""]
+        for method, (judged, sufficient) in counts.items()
+    ]
+    print_table(["method", "judged", "sufficient %"], rows, right=["judged", "sufficient %"])
 
 
 def open_model(options: ModelOptions, purpose: str, max_retries: int) -> "ChatModel":
@@ -246,40 +223,31 @@ def open_model(options: ModelOptions, purpose: str, max_retries: int) -> "ChatMo
         SettingsError: No model is named, or endpoint, key, price or limit cannot be used.
         UsageError: One price is given without the other.
     """
-    from skillpager.bench.data.chat import ChatModel, Prices, Spending
-    from skillpager.remote.endpoint import Endpoint
+    from skillpager.bench.data.chat import ChatModel, Prices
+    from skillpager.remote.chat import chat_endpoint
 
     # as variables, so that a key meant for another address does not go to this one
-    given = {"SKILLPAGER_LLM_BASE_URL": options.base_url, "SKILLPAGER_LLM_MODEL": options.model}
+    given = {
+        "SKILLPAGER_LLM_BASE_URL": options.base_url,
+        "SKILLPAGER_LLM_MODEL": options.model,
+        "SKILLPAGER_LLM_TIMEOUT": str(options.timeout),
+    }
     chosen = {variable: value for variable, value in given.items() if value is not None}
     settings = load_settings(environ={**os.environ, **chosen})
     if (options.price_in is None) != (options.price_out is None):
         raise UsageError("Prices come in pairs: give both --price-in and --price-out.")
-    both = options.price_in is not None and options.price_out is not None
-    prices = Prices(options.price_in or 0.0, options.price_out or 0.0) if both else None
-    spending = Spending(prices, max_cost=options.max_cost)
-    if not settings.llm_model:
-        raise SettingsError(
-            f"{purpose} needs a model: give --model, or set SKILLPAGER_LLM_MODEL (and --base-url or "
-            "SKILLPAGER_LLM_BASE_URL for another endpoint than OpenAI's)."
-        )
-    endpoint = Endpoint(
-        settings.llm_model,
-        base_url=settings.llm_base_url,
-        api_key=settings.llm_api_key,
-        key_variable="SKILLPAGER_LLM_API_KEY",
-        purpose=purpose,
-        timeout=options.timeout,
-        max_retries=max_retries,
-    )
-    return ChatModel(endpoint, spending=spending)
+    prices = None
+    if options.price_in is not None and options.price_out is not None:
+        prices = Prices(options.price_in, options.price_out)
+    endpoint = chat_endpoint(settings, purpose=purpose, max_retries=max_retries)
+    return ChatModel(endpoint, prices=prices, max_cost=options.max_cost)
 
 
 def agree(bill: "Bill", options: ModelOptions) -> bool:
     """Return False for a dry run, which prints the estimate; on a terminal ask for confirmation."""
     if options.dry_run:
         if options.as_json:
-            print_json({"estimate": bill_json(bill)})
+            print_json({"estimate": asdict(bill)})
         else:
             print_text(bill_text(bill, about=True))
         return False
@@ -290,31 +258,16 @@ def agree(bill: "Bill", options: ModelOptions) -> bool:
     return True
 
 
-def bill_json(bill: "Bill") -> "JsonObject":
-    """Return a bill for `--json`."""
-    return {
-        "requests": bill.requests,
-        "tokens_in": bill.usage.tokens_in,
-        "tokens_out": bill.usage.tokens_out,
-        "cost": bill.cost,
-        "uncounted": bill.uncounted,
-    }
-
-
 def bill_text(bill: "Bill", *, about: bool = False) -> str:
     """Return a bill in words; `about` for an estimate."""
     roughly = "about " if about else ""
     line = (
-        f"{counted(bill.requests, 'request')}, {roughly}{counted(bill.usage.tokens_in, 'token')} in and "
-        f"{bill.usage.tokens_out:,} out"
+        f"{counted(bill.requests, 'request')}, {roughly}{counted(bill.tokens_in, 'token')} in and "
+        f"{bill.tokens_out:,} out"
     )
     if bill.cost is not None:
         line += f", {roughly}{bill.cost:.4g} at these prices"
-    if about:
-        line += "; reasoning and repetitions come on top"
-    elif bill.uncounted:
-        line += f"; the endpoint did not count {counted(bill.uncounted, 'answer')}, which are estimates"
-    return line
+    return f"{line}; reasoning and repetitions come on top" if about else line
 
 
 def end_asking(what: str, failures: Sequence[tuple[str, str]], stopped: str, *, as_json: bool) -> None:

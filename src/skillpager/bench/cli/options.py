@@ -145,7 +145,7 @@ class RunOptions(EvaluationOptions):
         str,
         typer.Option(
             metavar="NAME",
-            help="evidence, llm, MODULE:NAME of your own, or none to judge later with `bench judge`.",
+            help="evidence, llm, or none to judge later with `bench judge`.",
         ),
     ] = EVIDENCE
     contexts: Contexts = True

@@ -1,11 +1,10 @@
 """Data of the benchmark: sources of skills and queries (paper §4.1), the benchmark folder, and models.
 
 One module for each source: `evidence` (annotated documents), `skillrouter` (SkillRouter-Eval-Core), `skills`
-(any skills, with own queries or their own tests), `fetch` (documents of the published annotations), `queries`
-(written by a model).
+(any skills), `fetch` (documents of the published annotations), `queries` (written by a model).
 """
 
 from skillpager.bench.data.evidence import read_evidence
-from skillpager.bench.data.folder import data_entry, load_data, records_digest, to_skill, write_data
+from skillpager.bench.data.folder import load_data, to_skill, write_data
 
-__all__ = ["data_entry", "load_data", "read_evidence", "records_digest", "to_skill", "write_data"]
+__all__ = ["load_data", "read_evidence", "to_skill", "write_data"]

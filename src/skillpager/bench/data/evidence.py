@@ -11,9 +11,7 @@ from importlib.resources import files
 from pathlib import Path, PurePosixPath
 from typing import Literal, TypeVar
 
-from pydantic import TypeAdapter, ValidationError
-
-from skillpager.bench.data.records import LineRange, QueryRecord, Record, SkillRecord, first_fault
+from skillpager.bench.data.records import JSONL, LineRange, QueryRecord, Record, SkillRecord, read_json
 from skillpager.errors import BenchError, SkillError
 from skillpager.parsing.lines import LINE_END
 from skillpager.parsing.skill import ENTRY_FILE, skill_from_files
@@ -23,7 +21,6 @@ logger = logging.getLogger(__name__)
 
 DOCUMENT, ANNOTATION, SHORT, MANIFEST = ".md", ".ann.json", ".short.json", "manifest.json"
 ANNOTATOR = "annotator"
-SUFFIX = ".jsonl"
 
 TypedRange = tuple[int, int, NodeType]
 Split = Literal["skillsbench", "test", "train", "train2", "dev"]
@@ -156,12 +153,12 @@ def read_published(split: Split) -> tuple[Published, ...]:
 
 def read_published_short() -> dict[str, ShortQueries]:
     """Return the published short queries, by the SHA-256 of the document."""
-    every = (ShortQueries.from_json(line) for line in _published_lines("short"))
+    every = map(ShortQueries.from_json, _published_lines("short"))
     return {short.sha256: short for short in every}
 
 
 def _published_lines(name: str) -> list[str]:
-    file = files("skillpager.bench").joinpath("annotations", f"{name}{SUFFIX}")
+    file = files("skillpager.bench").joinpath("annotations", f"{name}{JSONL}")
     return file.read_text(encoding="utf-8").splitlines()
 
 
@@ -225,23 +222,26 @@ def read_documents(folder: Path) -> Iterator[Document]:
             f"{folder} holds no evidence data (*{ANNOTATION}): `skillpager bench data fetch` restores the "
             "documents of the published annotations."
         )
-    known = _read_manifest(folder / MANIFEST)
+    manifest = folder / MANIFEST
+    known: dict[str, Provenance] = {}
+    for entry in read_json(manifest, tuple[Provenance, ...]) if manifest.exists() else ():
+        if known.setdefault(entry.id, entry) != entry:
+            raise BenchError(f"{manifest}: the id {entry.id!r} is there twice, with different documents.")
     owners: dict[str, Path] = {}
     for file in found:
         document = _read_document(file, known)
-        ids = [query.id for query in document.annotation.queries]
+        asked: list[AnnotatedQuery | ShortQuery | Unanswered] = [*document.annotation.queries]
         if document.short:
-            ids += [query.id for query in document.short.queries]
-            ids += [query.id for query in document.short.unanswered]
-        for identifier in ids:
-            if identifier in owners:
-                first = owners[identifier].name
-                raise BenchError(f"{file}: the query id {identifier!r} is there twice, first in {first}.")
-            owners[identifier] = file
+            asked += [*document.short.queries, *document.short.unanswered]
+        for query in asked:
+            if query.id in owners:
+                first = owners[query.id].name
+                raise BenchError(f"{file}: the query id {query.id!r} is there twice, first in {first}.")
+            owners[query.id] = file
         yield document
 
 
-def _read_document(file: Path, known: dict[str, Provenance]) -> Document:
+def _read_document(file: Path, known: Mapping[str, Provenance]) -> Document:
     annotation = _read_note(file, Annotation, ANNOTATION)
     short_file = file.with_name(annotation.skill + SHORT)
     short = _read_note(short_file, ShortQueries, SHORT) if short_file.is_file() else None
@@ -267,37 +267,19 @@ def _read_document(file: Path, known: dict[str, Provenance]) -> Document:
     for query in annotation.queries:
         ranges |= evidence_ranges(query)
     check_ranges(file, ranges, document=path.name, text=text)
-    if short:
-        ranges = {name: lines for query in short.queries for name, lines in evidence_ranges(query).items()}
-        check_ranges(short_file, ranges, document=path.name, text=text)
+    for asked in short.queries if short else ():
+        check_ranges(short_file, evidence_ranges(asked), document=path.name, text=text)
     return Document(annotation, provenance, text, short)
 
 
 def _read_note(file: Path, kind: type[Note], suffix: str) -> Note:
-    try:
-        note = kind.from_json(file.read_bytes())
-    except ValueError as error:
-        raise BenchError(f"{file} is no annotation ({error}): see docs/measured.md.") from error
+    note = read_json(file, kind)
     if note.skill + suffix != file.name:
         raise BenchError(
             f'{file} annotates "{note.skill}": its "skill" must be the name of the file, '
             f"{file.name.removesuffix(suffix)!r}."
         )
     return note
-
-
-def _read_manifest(path: Path) -> dict[str, Provenance]:
-    if not path.exists():
-        return {}
-    try:
-        entries = TypeAdapter(tuple[Provenance, ...]).validate_json(path.read_bytes())
-    except ValidationError as error:
-        raise BenchError(f"{path} is no manifest ({first_fault(error)}): see docs/measured.md.") from error
-    known: dict[str, Provenance] = {}
-    for entry in entries:
-        if known.setdefault(entry.id, entry) != entry:
-            raise BenchError(f"{path}: the id {entry.id!r} is there twice, with different documents.")
-    return known
 
 
 def evidence_ranges(query: AnnotatedQuery | ShortQuery | QueryRecord) -> dict[str, Iterable[LineRange]]:

@@ -2,27 +2,25 @@
 
     skills.jsonl  queries.jsonl  nodes.jsonl  indexes.jsonl
     selections/<method>.jsonl    judgments/<judge>/<method>.jsonl
-    queries/<skill>.json         votes/<judge>.jsonl    what models and people answered
+    votes/<judge>.jsonl          what models and people answered
     manifest.json                seeds, ids of models and prompts, versions, digests of the data
 
 Records are appended as they come. A killed run loses at most the line it was writing: a line cut short is
 dropped, with a warning, when the file is read again.
 """
 
-import hashlib
 import json
-import logging
-import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
-from typing import TypeVar
+from typing import Any
 from urllib.parse import quote, unquote
 
 from skillpager.bench.data.evidence import ANNOTATION, read_evidence
 from skillpager.bench.data.records import (
+    JSONL,
     IndexRecord,
     JudgmentRecord,
     NodeRecord,
@@ -30,6 +28,11 @@ from skillpager.bench.data.records import (
     Record,
     SelectionRecord,
     SkillRecord,
+    read_json,
+    read_records,
+    records_digest,
+    to_jsonl,
+    write_records,
 )
 from skillpager.errors import BenchError
 from skillpager.files import write_file
@@ -37,16 +40,11 @@ from skillpager.json_types import JsonObject, JsonValue
 from skillpager.parsing.skill import skill_from_files
 from skillpager.types import Skill
 
-logger = logging.getLogger(__name__)
-
-AnyRecord = TypeVar("AnyRecord", bound=Record)
-
 SKILLS, QUERIES, NODES, INDEXES = "skills.jsonl", "queries.jsonl", "nodes.jsonl", "indexes.jsonl"
 MANIFEST = "manifest.json"
+JSONL_FILES = f"*{JSONL}"
 # entry of the manifest
 DATA = "data"
-JSONL = ".jsonl"
-TAIL_BLOCK = 65_536
 
 
 class BenchFolder:
@@ -70,11 +68,7 @@ class BenchFolder:
         return list(read_records(path, SkillRecord))
 
     def queries(self) -> list[QueryRecord]:
-        """Return the queries; none before they are generated.
-
-        Raises:
-            BenchError: A line is damaged.
-        """
+        """Return the queries; none before they are generated."""
         return list(read_records(self.path / QUERIES, QueryRecord))
 
     def nodes(self) -> list[NodeRecord]:
@@ -103,7 +97,7 @@ class BenchFolder:
 
     def methods(self) -> list[str]:
         """Return the labels of the methods that have selections, sorted."""
-        return _labels((self.path / "selections").glob(f"*{JSONL}"))
+        return _labels((self.path / "selections").glob(JSONL_FILES))
 
     def judges(self) -> list[str]:
         """Return the ids of the judges that have judged something, sorted."""
@@ -111,7 +105,7 @@ class BenchFolder:
 
     def judged_methods(self, judge: str) -> list[str]:
         """Return the labels of the methods that a judge has judged, sorted."""
-        return _labels((self.path / "judgments" / file_name(judge)).glob(f"*{JSONL}"))
+        return _labels((self.path / "judgments" / file_name(judge)).glob(JSONL_FILES))
 
     def find_judge(self, name: str) -> str:
         """Return the judge of that id, or the only one whose id begins so, such as `llm`.
@@ -119,18 +113,12 @@ class BenchFolder:
         Raises:
             BenchError: There is none, or there are several.
         """
-        if not self.path.is_dir():
-            raise BenchError(
-                f"There is no benchmark folder at {self.path}: make one with `skillpager bench run`."
-            )
         judges = self.judges()
         found = [judge for judge in judges if judge == name] or [j for j in judges if j.startswith(name)]
         if len(found) == 1:
             return found[0]
-        known = (
-            f"name one of {', '.join(found or judges)}" if judges else "run `skillpager bench judge` first"
-        )
         what = "has several judges that begin with" if found else "holds no verdicts of the judge"
+        known = f"name one of {', '.join(judges)}" if judges else "run `skillpager bench judge` first"
         raise BenchError(f"{self.path} {what} {name!r}: {known}.")
 
     def manifest(self) -> JsonObject:
@@ -140,17 +128,7 @@ class BenchFolder:
             BenchError: It is damaged.
         """
         path = self.path / MANIFEST
-        try:
-            loaded = json.loads(path.read_text(encoding="utf-8"))
-        except FileNotFoundError:
-            return {}
-        except (OSError, ValueError) as error:
-            raise BenchError(
-                f"{path} cannot be read ({error}): restore it, or use another folder."
-            ) from error
-        if not isinstance(loaded, dict):
-            raise BenchError(f"{path} is no JSON object: restore it, or use another folder.")
-        return loaded
+        return read_json(path, dict[str, Any]) if path.exists() else {}
 
     def update_manifest(self, changes: Mapping[str, JsonValue]) -> None:
         """Add entries to the manifest, atomically; entries of the same name are replaced."""
@@ -168,61 +146,6 @@ def file_name(label: str) -> str:
     name = quote(label, safe="@=,.+- ()")
     # no hidden files, and no `..`, which is another folder
     return f"%2E{name[1:]}" if name.startswith(".") else name
-
-
-def read_records(path: Path, kind: type[AnyRecord]) -> Iterator[AnyRecord]:
-    """Yield the records of a JSONL file, none when it is missing; a cut last line is dropped.
-
-    Raises:
-        BenchError: A line is not such a record; the message names file and line.
-    """
-    try:
-        lines = path.open("rb")
-    except FileNotFoundError:
-        return
-    with lines:
-        for number, line in enumerate(lines, 1):
-            if not line.strip():
-                continue
-            try:
-                yield kind.from_json(line)
-            except ValueError as error:
-                if not line.endswith(b"\n"):
-                    logger.warning("%s:%d was cut short and is dropped", path, number)
-                    return
-                raise BenchError(
-                    f"{path}:{number} is no {kind.__name__} ({error}): correct or remove the line."
-                ) from error
-
-
-def append_records(path: Path, records: Iterable[Record]) -> None:
-    """Append records to a JSONL file, created if need be; a cut last line is removed first.
-
-    A last line that lacks only its line break stays: readers count it as done.
-    """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("ab+") as file:
-        size, tail = file.tell(), b""
-        # from the end, ever more, to the last line break
-        while len(tail) < size and b"\n" not in tail:
-            file.seek(-min(size, 2 * len(tail) + TAIL_BLOCK), os.SEEK_END)
-            tail = file.read()
-        if last_line := tail.rpartition(b"\n")[2]:
-            try:
-                json.loads(last_line)
-                file.write(b"\n")
-            except ValueError:
-                file.truncate(size - len(last_line))
-        file.write(_jsonl(records))
-
-
-def write_records(path: Path, records: Iterable[Record]) -> None:
-    """Write a whole JSONL file, atomically."""
-    write_file(path, _jsonl(records))
-
-
-def _jsonl(records: Iterable[Record]) -> bytes:
-    return "".join(f"{record.to_json()}\n" for record in records).encode()
 
 
 def load_data(path: Path) -> tuple[list[SkillRecord], list[QueryRecord]]:
@@ -288,9 +211,15 @@ def write_data(
     if not skills:
         raise BenchError(f"The source {source} has no skills: nothing was written to {folder.path}.")
     same_skills = _holds(folder.path / SKILLS, skills)
-    if not (same_skills and (not queries or _holds(folder.path / QUERIES, queries))):
-        _check_replaceable(folder)
     kept = queries if queries or not same_skills else folder.queries()
+    if not (same_skills and _holds(folder.path / QUERIES, kept)):
+        results = folder.methods() or folder.judges()
+        written = [query.origin for query in folder.queries() if query.origin.startswith("llm:")]
+        if results or written:
+            held = "results" if results else f"generated queries ({written[0]})"
+            raise BenchError(
+                f"{folder.path} holds {held} for other data: choose another --out, or remove the folder."
+            )
     # queries first: after an interruption the skills differ, and both are written again
     write_records(folder.path / QUERIES, kept)
     write_records(folder.path / SKILLS, skills)
@@ -301,23 +230,7 @@ def write_data(
 
 def _holds(path: Path, records: Sequence[Record]) -> bool:
     """Return True if a file holds exactly these records, or does not exist."""
-    return not path.exists() or path.read_bytes() == _jsonl(records)
-
-
-def _check_replaceable(folder: BenchFolder) -> None:
-    """Make sure that no results, and no queries that were paid for, depend on the data in the folder."""
-    holds = [
-        f"results for other data ({path.relative_to(folder.path)})"
-        for name in ("selections", "judgments")
-        for path in (folder.path / name).rglob(f"*{JSONL}")
-    ]
-    holds += [
-        f"generated queries ({query.origin}), which other data would replace"
-        for query in folder.queries()
-        if query.origin.startswith("llm:")
-    ]
-    if holds:
-        raise BenchError(f"{folder.path} holds {holds[0]}: choose another --out, or remove the folder.")
+    return not path.exists() or path.read_bytes() == to_jsonl(records)
 
 
 def data_entry(
@@ -337,8 +250,3 @@ def data_entry(
         "queries_sha256": records_digest(queries),
         "version": version("skillpager"),
     }
-
-
-def records_digest(records: Iterable[Record]) -> str:
-    """Return the SHA-256 of the JSONL file that holds the records, hexadecimal."""
-    return hashlib.sha256(_jsonl(records)).hexdigest()

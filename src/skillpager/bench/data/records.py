@@ -1,25 +1,43 @@
-"""The records of IntraSkill-Bench, one JSON object a line, linked by ids.
+"""The records of IntraSkill-Bench, one JSON object a line, linked by ids; and how they are read and written.
 
     SkillRecord ──< QueryRecord ──< SelectionRecord (one for each method) ──< JudgmentRecord
          ├──< NodeRecord
          └─── IndexRecord
 
-Field names are those of the files; fields are only ever added.
+Field names are those of the files; a field that a reader does not know is ignored.
 """
 
+import gzip
 import hashlib
 import json
-from collections.abc import Mapping
+import logging
+import lzma
+import os
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Self
+from functools import cache
+from pathlib import Path
+from typing import Any, Self, TypeVar
 
-from skillpager.errors import require_extra
+from skillpager.errors import BenchError, require_extra
+from skillpager.files import write_file
 
 require_extra("pydantic", extra="bench", purpose="The benchmark")
 # behind the check, which says what to install
 from pydantic import TypeAdapter, ValidationError  # noqa: E402
 
+logger = logging.getLogger(__name__)
+
+Value = TypeVar("Value")
+AnyRecord = TypeVar("AnyRecord", bound="Record")
 LineRange = tuple[int, int]
+
+JSONL = ".jsonl"
+TAIL_BLOCK = 65_536
+# larger than any skill, of which JSON may write a character as six; a longer line is not read
+MAX_LINE_BYTES = 100_000_000
+_OPENERS: Mapping[str, Any] = {".gz": gzip.open, ".xz": lzma.open}
 
 
 class Record:
@@ -52,14 +70,87 @@ def first_fault(error: ValidationError) -> str:
     return f"{place}: {first['msg']}" if place else first["msg"]
 
 
-_ADAPTERS: dict[type[Record], TypeAdapter[Any]] = {}
+_adapter: Callable[[Any], TypeAdapter[Any]] = cache(TypeAdapter)
 
 
-def _adapter(kind: type[Record]) -> TypeAdapter[Any]:
-    """Return the reader and writer of a kind of record, created on first use."""
-    if kind not in _ADAPTERS:
-        _ADAPTERS[kind] = TypeAdapter(kind)
-    return _ADAPTERS[kind]
+def read_json(path: Path, kind: type[Value]) -> Value:
+    """Return the value of a JSON file.
+
+    Raises:
+        BenchError: The file cannot be read, or holds something else; the message names the first difference.
+    """
+    try:
+        return TypeAdapter(kind).validate_json(path.read_bytes())
+    except OSError as error:
+        raise BenchError(f"{path} cannot be read ({error.strerror}): restore it.") from error
+    except ValidationError as error:
+        raise BenchError(f"{path} is damaged ({first_fault(error)}): restore it.") from error
+
+
+def read_records(path: Path, kind: type[AnyRecord]) -> Iterator[AnyRecord]:
+    """Yield the records of a JSONL file, also compressed (`.gz`, `.xz`); none when it is missing.
+
+    A last line that was cut short, as a killed run leaves it, is dropped, with a warning.
+
+    Raises:
+        BenchError: A line is not such a record, or the file is damaged; the message names file and line.
+    """
+    if not path.exists():
+        return
+    number = 0
+    try:
+        with _OPENERS.get(path.suffix, open)(path, "rb") as lines:
+            while line := lines.readline(MAX_LINE_BYTES):
+                number += 1
+                if not line.strip():
+                    continue
+                try:
+                    yield kind.from_json(line)
+                except ValueError as error:
+                    if not line.endswith(b"\n") and path.suffix not in _OPENERS:
+                        logger.warning("%s:%d was cut short and is dropped", path, number)
+                        return
+                    raise BenchError(
+                        f"{path}:{number} is no {kind.__name__} ({error}): correct or remove the line."
+                    ) from error
+    except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
+        raise BenchError(f"{path}:{number + 1} is damaged ({error}): restore the file.") from error
+
+
+def append_records(path: Path, records: Iterable[Record]) -> None:
+    """Append records to a JSONL file, created if need be; a cut last line is removed first.
+
+    A last line that lacks only its line break stays: readers count it as done.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("ab+") as file:
+        size, tail = file.tell(), b""
+        # from the end, ever more, to the last line break
+        while len(tail) < size and b"\n" not in tail:
+            file.seek(-min(size, 2 * len(tail) + TAIL_BLOCK), os.SEEK_END)
+            tail = file.read()
+        if last_line := tail.rpartition(b"\n")[2]:
+            try:
+                json.loads(last_line)
+                file.write(b"\n")
+            except ValueError:
+                file.truncate(size - len(last_line))
+        file.write(to_jsonl(records))
+
+
+def write_records(path: Path, records: Iterable[Record]) -> None:
+    """Write a whole JSONL file, atomically."""
+    write_file(path, to_jsonl(records))
+
+
+def to_jsonl(records: Iterable[Record]) -> bytes:
+    """Return the content of the JSONL file that holds the records."""
+    return "".join(f"{record.to_json()}\n" for record in records).encode()
+
+
+def records_digest(records: Iterable[Record]) -> str:
+    """Return the SHA-256 of the JSONL file that holds the records, hexadecimal."""
+    return hashlib.sha256(to_jsonl(records)).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,12 +197,11 @@ class QueryRecord(Record):
     """A query about one skill.
 
     Attributes:
-        origin: Who wrote it: `annotator`, `llm:<model>#<prompt digest>`, `evals`, `tasks` …
+        origin: Who wrote it: `annotator`, `llm:<model>#<prompt digest>`, `people`, `tasks` …
         difficulty: `easy`, `medium`, `hard`, or empty.
         angle: The part or use of the skill that it aims at, or empty.
         critical: Lines of the entry file, 1-based and inclusive, that the query cannot do without.
         supporting: Lines that help.
-        expected: Description of a good answer, where the source has one.
     """
 
     id: str
@@ -122,7 +212,6 @@ class QueryRecord(Record):
     angle: str = ""
     critical: tuple[LineRange, ...] = ()
     supporting: tuple[LineRange, ...] = ()
-    expected: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Cases, verdicts, and judges: the protocol, the evidence judge, and others named `MODULE:NAME`."""
+"""Cases, verdicts and judges: the protocol, and the evidence judge."""
 
 import hashlib
 import json
@@ -8,8 +8,7 @@ from typing import Protocol
 from skillpager.bench.data.evidence import AnnotatedQuery, Document
 from skillpager.bench.data.records import QueryRecord, SkillRecord
 from skillpager.bench.judge.evidence_measure import evidence_coverage
-from skillpager.errors import BenchError, SettingsError
-from skillpager.factories import PartKind, is_installed, load_part
+from skillpager.errors import BenchError
 
 EVIDENCE = "evidence"
 # 96 bits: enough to distinguish cases, short enough for names of files and of batch requests
@@ -53,16 +52,10 @@ class Judge(Protocol):
 
     id: str
 
-    def is_free(self, case: Case) -> bool:  # noqa: ARG002 - for judges that ask
-        """Return True if the verdict needs no request; such cases come first, so that a stop loses none."""
-        return True
-
-    def judge(self, case: Case) -> Verdict:
-        """Return the verdict.
+    def judge(self, case: Case) -> Verdict | None:
+        """Return the verdict; None if there is none, so that the case counts neither way.
 
         Raises:
-            NoAnswerError: There is none for this case, which then counts neither way.
-            SpendLimitError: It might cost more than is left.
             BenchError: No case of this data can be judged.
         """
 
@@ -99,23 +92,3 @@ class EvidenceJudge(Judge):
         """
         coverage, sufficient = judge_evidence(case.skill, case.query, case.context)
         return Verdict(sufficient, (sufficient,), coverage)
-
-
-OWN_JUDGE = PartKind("judge", "skillpager.judges", Judge)
-
-
-def names_judge(name: str) -> bool:
-    """Return whether a name can be that of a judge of others."""
-    return ":" in name or is_installed(OWN_JUDGE, name)
-
-
-def make_judge(name: str) -> Judge:
-    """Return the judge that `MODULE:NAME` or an entry point of a package names; this runs its code.
-
-    Raises:
-        SettingsError: There is none, it cannot be loaded, or lacks what `bench.judge.Judge` needs.
-    """
-    judge: Judge = load_part(OWN_JUDGE, name, (EVIDENCE, "llm"))
-    if judge.id == EVIDENCE:
-        raise SettingsError(f"The judge {name} has the id {EVIDENCE}, under which other verdicts are stored.")
-    return judge

@@ -209,9 +209,7 @@ def _first(values: object) -> str:
 def _read_label(place: str, kind: SheetKind, text: str) -> str:
     """Return the label that a cell means; its beginning suffices, case and white space do not count."""
     word = re.sub(r"[\s-]+", "_", text.strip().lower())
-    meant = [label for label in LABELS[kind] if label == word] or [
-        label for label in LABELS[kind] if label.startswith(word)
-    ]
+    meant = [label for label in LABELS[kind] if label.startswith(word)]
     if len(meant) != 1:
         raise BenchError(f"{place}: unknown label {text.strip()!r}: write one of {', '.join(LABELS[kind])}.")
     return meant[0]

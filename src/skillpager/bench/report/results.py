@@ -9,13 +9,14 @@ from functools import cached_property
 import numpy as np
 import pandas as pd
 
-from skillpager.bench.data.folder import BenchFolder, read_records
+from skillpager.bench.data.folder import BenchFolder
 from skillpager.bench.data.records import (
     JudgmentRecord,
     NodeRecord,
     QueryRecord,
     SelectionRecord,
     SkillRecord,
+    read_records,
 )
 from skillpager.bench.report.table import MISSING
 from skillpager.bench.run.learned import (

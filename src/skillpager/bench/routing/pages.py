@@ -7,8 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from skillpager.bench.data.evidence import read_documents
-from skillpager.bench.data.folder import append_records, read_records
-from skillpager.bench.data.records import Record
+from skillpager.bench.data.records import Record, append_records, read_records
 from skillpager.bench.judge.evidence_measure import evidence_coverage
 from skillpager.bench.report.statistics import Interval, bootstrap
 from skillpager.bench.routing.data import pool_records

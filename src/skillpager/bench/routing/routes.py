@@ -9,8 +9,7 @@ from typing import Protocol
 
 import numpy as np
 
-from skillpager.bench.data.folder import append_records, read_records
-from skillpager.bench.data.records import Record
+from skillpager.bench.data.records import Record, append_records, read_records
 from skillpager.bench.report.statistics import Interval, bootstrap
 from skillpager.bench.routing.data import RoutingQuery, RoutingSkill
 from skillpager.encoders.builtin import BuiltinEncoder

@@ -10,8 +10,7 @@ from statistics import fmean
 import numpy as np
 
 from skillpager.bench.data import to_skill
-from skillpager.bench.data.folder import records_digest
-from skillpager.bench.data.records import QueryRecord, SkillRecord
+from skillpager.bench.data.records import QueryRecord, SkillRecord, records_digest
 from skillpager.bench.report import paper
 from skillpager.bench.report.statistics import Numbers
 from skillpager.errors import BenchError

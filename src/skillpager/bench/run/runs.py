@@ -17,17 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from skillpager.bench.data import load_data
-from skillpager.bench.data.folder import (
-    DATA,
-    INDEXES,
-    NODES,
-    QUERIES,
-    SKILLS,
-    BenchFolder,
-    append_records,
-    data_entry,
-    write_records,
-)
+from skillpager.bench.data.folder import DATA, INDEXES, NODES, QUERIES, SKILLS, BenchFolder, data_entry
 from skillpager.bench.data.records import (
     IndexRecord,
     JudgmentRecord,
@@ -36,6 +26,8 @@ from skillpager.bench.data.records import (
     Record,
     SelectionRecord,
     SkillRecord,
+    append_records,
+    write_records,
 )
 from skillpager.bench.judge.judges import EVIDENCE
 from skillpager.bench.run.learned import LEARNED, count_learned, noted_learned, refusal

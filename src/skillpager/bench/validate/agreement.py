@@ -11,7 +11,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from skillpager.bench.data.folder import BenchFolder, read_records
+from skillpager.bench.data.folder import BenchFolder
+from skillpager.bench.data.records import read_records
 from skillpager.bench.judge.sheets import LABELS, Answers, SheetKind, read_answers
 from skillpager.bench.report import paper
 from skillpager.bench.report.statistics import LEVEL, SAMPLES, SEED, Interval, bootstrap

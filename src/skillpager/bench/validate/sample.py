@@ -16,8 +16,8 @@ from typing import TypeVar
 
 import numpy as np
 
-from skillpager.bench.data.folder import BenchFolder, write_records
-from skillpager.bench.data.records import JudgmentRecord, NodeRecord, Record
+from skillpager.bench.data.folder import BenchFolder
+from skillpager.bench.data.records import JudgmentRecord, NodeRecord, Record, write_records
 from skillpager.bench.judge.sheets import (
     INSUFFICIENT,
     LABEL_STUDIO,
