@@ -9,7 +9,6 @@ MODULE = '''
 
 from functools import partial
 
-from skillpager.bench.judge import Verdict
 from skillpager.classifiers.local import LocalClassifier
 from skillpager.encoders.hashing import HashingEncoder
 from skillpager.strategies.picking import Picker, falling, select_by_score
@@ -62,22 +61,6 @@ class MyClassifier(LocalClassifier):
         return "mine"
 
 
-class LongEnough:
-    """Contexts of some length."""
-
-    id = "long-enough"
-
-    def is_free(self, case):
-        return True
-
-    def judge(self, case):
-        return Verdict(len(case.context) > 600, (len(case.context) > 600,))
-
-
-class Usurper(LongEnough):
-    id = "evidence"
-
-
 first = Last(step=1)
 every_other = partial(Last, step=-2)
 
@@ -109,7 +92,6 @@ def install_parts(folder: Path, patch: pytest.MonkeyPatch) -> None:
         "strategies": ("last = plugged:Last", "mmr = plugged:Last", "gone = plugged:Gone"),
         "encoders": ("theirs = plugged:MyEncoder",),
         "classifiers": ("theirs = plugged:MyClassifier",),
-        "judges": ("long = plugged:LongEnough",),
     }
     lines = [line for group, each in points.items() for line in (f"[skillpager.{group}]", *each)]
     (info / "entry_points.txt").write_text("\n".join(lines) + "\n")

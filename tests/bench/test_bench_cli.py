@@ -27,7 +27,6 @@ skillpager bench data evidence test --out bench-test
 skillpager bench data evidence test --short --out bench-test-short
 skillpager bench data skillrouter eval_core --out tasks --queries tasks
 skillpager bench data skillrouter eval_core --out skillrouter
-skillpager bench data evals ~/.claude/skills/csv-analyzer --out evals
 skillpager bench data skills examples/skills --queries examples/queries.jsonl --out samples
 skillpager bench data skills ~/.claude/skills --out mine
 """
@@ -74,13 +73,12 @@ skillpager bench ask pool.jsonl.xz --asked test --methods ask,whole-1 --out aske
 """
 SESSION = DATA + QUERIES + RUNS + JUDGES + SAMPLING + ANSWERED + ROUTED
 # what needs the network; it has tests of its own
-ELSEWHERE = ("bench data fetch", "--download")
+ELSEWHERE = ("bench data fetch",)
 
 
 SOURCES = {
     "bench-test": "evidence",
     "skillrouter": "skillrouter",
-    "evals": "evals",
     "samples": "skills",
 }
 
@@ -150,10 +148,8 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
     skills = folder / "Skill-Usage" / "tasks" / "a" / "environment" / "skills"
     shutil.copytree(Path("examples/skills/csv-cleaning").resolve(), skills / "csv")
     shutil.make_archive(str(folder / "skills"), "zip", Path("examples/skills").resolve())
-    skill = folder / "home" / ".claude" / "skills" / "csv-analyzer"
-    shutil.copytree(Path("examples/skills/csv-cleaning").resolve(), skill)
-    (skill / "evals").mkdir()
-    (skill / "evals" / "evals.json").write_text(json.dumps({"evals": [{"id": 1, "prompt": "Clean it."}]}))
+    home = folder / "home" / ".claude" / "skills" / "csv-analyzer"
+    shutil.copytree(Path("examples/skills/csv-cleaning").resolve(), home)
     (folder / "examples").symlink_to(Path("examples").resolve())
     shutil.copy("examples/own_strategy.py", folder)
     with OpenAIServer() as server, pytest.MonkeyPatch.context() as patch:

@@ -1,4 +1,4 @@
-"""Strategies, encoders, classifiers and judges of others in the benchmark: runs, sweeps, judging, reports."""
+"""Strategies, encoders and classifiers of others in the benchmark: runs, sweeps, reports."""
 
 import os
 import subprocess
@@ -14,13 +14,12 @@ from conftest import ROOT
 from evidence_folder import write_evidence_folder
 from messages import raises
 from own_parts import install_parts, write_parts
-from skillpager.bench import BenchFolder, Plan, Results, open_run, run_methods, run_settings, summarise
-from skillpager.bench.judge.judges import make_judge
+from skillpager.bench import BenchFolder, Plan, Results, open_run, run_methods, run_settings
 from skillpager.bench.report.budgets import read_curves
 from skillpager.bench.report.methods import default_methods, glossary
 from skillpager.bench.run.methods import parse_method
 from skillpager.bench.run.suites import sweep_methods
-from skillpager.errors import BenchError, SettingsError, SkillPagerError
+from skillpager.errors import BenchError, SkillPagerError
 from skillpager.settings import Settings
 
 NAMES = ("git-bisect", "csv-cleaning")
@@ -136,28 +135,6 @@ def test_a_sweep_takes_any_method() -> None:
         f"{label}tokens={share}%" for label in (f"{LAST}@", "mmr@lambda=0.9,") for share in range(10, 100, 10)
     )
     assert sweep_methods("boundary", [LAST]) == tuple(f"{LAST}@boundary={each}" for each in (80, 100, 120))
-
-
-# ---- judges
-
-
-def test_a_judge_of_others_judges_a_run_and_is_reported(data: Path, plan: Plan, tmp_path: Path) -> None:
-    common = ("--cache-dir", tmp_path / "cache", "--encoder", "hashing", "--jobs", "1")
-    run = ("bench", "run", "--data", data, "--out", "run", "--methods", f"mmr,{LAST}@k=2")
-    said = invoke(*run, "--judge", "strangers:LongEnough", *common)
-    assert said.code == 0, said.err
-    folder = BenchFolder(tmp_path / "run")
-    assert folder.judges() == ["long-enough"]
-    for record in folder.judgments("long-enough", "mmr"):
-        context = next(each.context for each in folder.selections("mmr") if each.query == record.query)
-        assert record.sufficient == (len(context or "") > 600)
-    assert {row.queries for row in summarise(Results(folder, "long-enough"), ["mmr"])} == {8}
-
-
-@pytest.mark.parametrize("name", ["nowhere:Judge", "strangers:Last", "strangers:Usurper"])
-def test_what_cannot_be_a_judge_is_a_clear_error(name: str) -> None:
-    with raises(SettingsError):
-        make_judge(name)
 
 
 # ---- the examples
