@@ -137,7 +137,7 @@ def test_the_command_line_takes_a_strategy_of_the_folder(tmp_path: Path) -> None
         "page", BISECT, "FAIL", "--strategy", "strangers:Fails", "-k", "3", "--cache-dir", tmp_path / "c"
     )
     assert (said.code, said.out) == (1, "")
-    assert "KeyError: 'no such thing' (strangers.py, line 29)" in said.err
+    assert "KeyError: 'no such thing' (strangers.py, line 28)" in said.err
 
 
 def test_a_module_of_the_folder_hides_no_installed_one(tmp_path: Path) -> None:
