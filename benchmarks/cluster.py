@@ -28,7 +28,7 @@ from skillpager.bulk.workers import RAY_ENVIRONMENT
 from skillpager.indexing import index_key
 from skillpager.parsing.skill import read_skill
 from skillpager.settings import Settings
-from skillpager.stores import SqliteStore
+from skillpager.stores.sqlite import SqliteStore
 
 WORKERS = 2
 SKILL_SECONDS = 300.0  # without a new skill for so long a run is given up

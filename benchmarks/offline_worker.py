@@ -18,7 +18,7 @@ def measure(skill: Path, cache: Path) -> dict[str, object]:
     from skillpager.graph import edges
     from skillpager.parsing import fragments
     from skillpager.settings import Settings
-    from skillpager.stores import SqliteStore
+    from skillpager.stores.sqlite import SqliteStore
     from skillpager.tokens import default_counter
 
     watch = Stopwatch()

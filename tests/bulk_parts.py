@@ -12,7 +12,7 @@ from plain_parts import DigestEncoder, TurnsClassifier
 from skillpager import SkillPager
 from skillpager.bulk import Outcome
 from skillpager.settings import Settings
-from skillpager.stores import SqliteStore
+from skillpager.stores.sqlite import SqliteStore
 from skillpager.types import FloatArray, Store
 
 # a skill with this word ends the process that indexes it

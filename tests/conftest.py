@@ -18,7 +18,7 @@ from plain_parts import TurnsClassifier, plain_pager
 from postgres_server import VERSIONS
 from skillpager import SkillPager
 from skillpager.settings import Settings
-from skillpager.stores import NoStore
+from skillpager.stores.sql import NoStore
 
 if sys.platform == "win32":
     from multiprocessing.context import SpawnContext as Processes
@@ -93,7 +93,6 @@ NIGHTLY = (
     "tests/http/test_explorer*.py",
     "tests/http/test_http_workers.py",
     "tests/parsing/test_bounds.py",
-    "tests/stores/test_postgres_failover.py",
     "tests/test_nothing_leaves.py",
 )
 NIGHTLY_FIXTURES = {"browser", "own_server"}

@@ -22,7 +22,7 @@ from skillpager.errors import SettingsError, SkillPagerError
 from skillpager.http.explorer.document import render_skill
 from skillpager.parsing.skill import read_skill, skill_from_text
 from skillpager.settings import Settings
-from skillpager.stores import NoStore
+from skillpager.stores.sql import NoStore
 from skillpager.types import Skill, Style
 
 SEED = "skillpager-1"

@@ -9,8 +9,7 @@ from typing import Any, TypeAlias
 
 from skillpager.factories import make_store
 from skillpager.settings import Settings
-from skillpager.stores import SqliteStore
-from skillpager.stores.sqlite import FILE_NAME
+from skillpager.stores.sqlite import FILE_NAME, SqliteStore
 from skillpager.types import ManagedStore
 
 Address: TypeAlias = Path | str

@@ -5,12 +5,8 @@ import time
 from collections.abc import Sequence
 from contextlib import closing
 from multiprocessing.synchronize import Barrier, Event
-from pathlib import Path
 
 from index_builder import assert_same_index, build_index
-from skillpager import SkillPager
-from skillpager.encoders.hashing import HashingEncoder
-from skillpager.types import FloatArray
 from store_places import Address, open_store
 
 SKILLS = tuple(f"skill-{i}" for i in range(4))
@@ -34,8 +30,7 @@ def write_for_ever(address: Address, seed: int, ready: Event) -> None:
     ready.set()
     while True:
         for index in versions:
-            if not isinstance(address, Path):  # where the first stays, only what is removed is written anew
-                store.remove([index.key])
+            store.remove([index.key])  # the first of a key stays
             store.save(index)
 
 
@@ -67,34 +62,3 @@ def read_some(address: Address, seconds: float) -> None:
     store.close()
     assert loads > 0
     assert warnings.buffer == []
-
-
-class NotingEncoder(HashingEncoder):
-    """An encoder that notes each skill that it embeds, and gives others time to do so as well."""
-
-    def __init__(self, log: Path, begun: Event | None = None) -> None:
-        super().__init__()
-        self.log, self.begun = log, begun
-
-    def encode_documents(self, texts: Sequence[str]) -> FloatArray:
-        """Return the embeddings, after a while."""
-        if self.begun is not None:
-            self.begun.set()
-            time.sleep(600)
-        time.sleep(0.2)
-        with self.log.open("a") as file:
-            file.write("built\n")
-        return super().encode_documents(texts)
-
-
-def build_together(address: Address, skill: Path, log: Path, barrier: Barrier | None) -> None:
-    """Index a skill at the same moment as others; each build is noted in the log."""
-    with closing(SkillPager(encoder=NotingEncoder(log), store=address)) as pager:
-        if barrier is not None:
-            barrier.wait(60)
-        pager.index(skill)
-
-
-def build_for_ever(address: Address, skill: Path, begun: Event) -> None:
-    """Begin to index a skill, and never end."""
-    SkillPager(encoder=NotingEncoder(Path(), begun), store=address).index(skill)

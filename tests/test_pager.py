@@ -27,7 +27,7 @@ from skillpager.errors import NodeNotFoundError, SettingsError, StoreError
 from skillpager.pages import render
 from skillpager.parsing.skill import read_skill
 from skillpager.settings import Settings
-from skillpager.stores import NoStore
+from skillpager.stores.sql import NoStore
 from skillpager.stores.sqlite import SCHEMA
 from skillpager.strategies import Mmr
 from skillpager.types import Budget, Classification, FloatArray, NodeType, Page, SkipReason, Style
@@ -300,7 +300,7 @@ def test_a_store_that_cannot_be_written_costs_a_warning_not_the_page(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     from skillpager.errors import StoreError
-    from skillpager.stores import SqliteStore
+    from skillpager.stores.sqlite import SqliteStore
 
     class FullDisk(SqliteStore):
         def save(self, index: skillpager.SkillIndex) -> None:
@@ -382,10 +382,6 @@ STORE_FAULTS = {
     "a newer version": lambda file: make_database(file, f"PRAGMA user_version = {SCHEMA.version + 1}"),
     "another program": lambda file: make_database(file, "CREATE TABLE bookmarks (url TEXT)"),
     "a pipe": lambda file: (file.parent.mkdir(), os.mkfifo(file)),
-    "damaged and not to be moved": lambda file: (
-        file.with_name("index.db.damaged").mkdir(parents=True),
-        file.write_bytes(b"no database" * 1000),
-    ),
 }
 
 

@@ -20,7 +20,8 @@ from plain_parts import plain_pager
 from skillpager.install.changes import plan_install, plan_uninstall, write
 from skillpager.install.hosts import find_host, server_entry
 from skillpager.parsing.skill import skill_from_text
-from skillpager.stores import NoStore, SqliteStore
+from skillpager.stores.sql import NoStore
+from skillpager.stores.sqlite import SqliteStore
 from skillpager.types import Skill
 
 QUERY = "what to do first"

@@ -9,7 +9,6 @@ import logging
 import threading
 import time
 from collections.abc import Sequence
-from contextlib import ExitStack
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
@@ -28,7 +27,6 @@ from skillpager.types import (
     Heading,
     Node,
     Recipe,
-    SharedStore,
     Skill,
     SkillIndex,
     Store,
@@ -110,46 +108,12 @@ class IndexCache:
                 logger.warning("indexes are not stored, they stay in memory for now: %s", error)
             return builder.build(skill, key)
         self._failing = False
-        return build_in_turn(skill, builder, store, key=key, lenient=True) if stored is None else stored
-
-
-def build_in_turn(
-    skill: Skill, builder: "Builder", store: Store, *, key: str = "", lenient: bool = False
-) -> SkillIndex:
-    """Return the index of `skill`, built and saved; if another process builds it now, that one.
-
-    Args:
-        skill: The skill.
-        builder: Builds the index if it is not stored.
-        store: The store.
-        key: The cache key, if it is known.
-        lenient: Log a failure of the store instead of raising it: a page can be made without.
-
-    Raises:
-        EncoderError: The encoder fails.
-        ClassifierError: The classifier fails.
-        StoreError: The store fails.
-    """
-    key = key or index_key(skill, builder.recipe)
-    with ExitStack() as turn:
-        try:
-            if isinstance(store, SharedStore):
-                turn.enter_context(store.building(key))
-            # a caller that is lenient has just looked; in a store of many hosts another was at it
-            if isinstance(store, SharedStore) or not lenient:
-                stored = store.load(key, skill)
-                if stored is not None:
-                    return stored
-        except StoreError as error:  # what is built twice is stored once all the same
-            if not lenient:
-                raise
-            logger.debug("the index of %s is built without waiting for others: %s", skill.name, error)
+        if stored is not None:
+            return stored
         index = builder.build(skill, key)
         try:
             store.save(index)
         except StoreError as error:
-            if not lenient:
-                raise
             logger.warning("the index of %s is not stored: %s", skill.name, error)
         return index
 

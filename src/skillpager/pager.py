@@ -15,7 +15,7 @@ from skillpager.caches import LRUCache
 from skillpager.errors import SettingsError
 from skillpager.factories import make_classifier, make_encoder, make_store, make_strategy
 from skillpager.files import stamp_skill
-from skillpager.indexing import MAX_KEPT_NODES, Builder, IndexCache, build_in_turn, rows_id
+from skillpager.indexing import MAX_KEPT_NODES, Builder, IndexCache, index_key, rows_id
 from skillpager.output import outline as explain
 from skillpager.pages.addresses import find_nodes
 from skillpager.pages.assemble import choose_budget, estimates, leave_out, longest, make_page, make_whole
@@ -177,7 +177,13 @@ class SkillPager:
             ClassifierError: The classifier fails.
             StoreError: The store fails.
         """
-        return build_in_turn(skill, self.builder, self.store)
+        builder = self.builder
+        key = index_key(skill, builder.recipe)
+        index = self.store.load(key, skill)
+        if index is None:
+            index = builder.build(skill, key)
+            self.store.save(index)
+        return index
 
     @property
     def recipe(self) -> Recipe:

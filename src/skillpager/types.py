@@ -8,12 +8,11 @@ Reference: paper §3; names and contracts in `docs/design.md`.
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from enum import StrEnum
 from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, ForwardRef, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, ForwardRef, Protocol
 
 from typing_extensions import TypedDict
 
@@ -644,14 +643,6 @@ class Store(Protocol):
         """Delete entries and return how many existed."""
 
 
-@runtime_checkable
-class SharedStore(Store, Protocol):
-    """A store of many hosts, in which one process at a time builds the index of a key."""
-
-    def building(self, key: str) -> AbstractContextManager[None]:
-        """Wait until no other process builds the index of `key`; others wait until the context ends."""
-
-
 class ManagedStore(Store, Protocol):
     """A store that `skillpager cache` and `doctor` can show, check and empty."""
 
@@ -666,9 +657,6 @@ class ManagedStore(Store, Protocol):
     @property
     def max_bytes(self) -> int | None:
         """Bytes above which the least recently used entries are deleted; None for no limit."""
-
-    def exists(self) -> bool:
-        """Return whether there is anything to look into, without making it."""
 
     def probe(self) -> str:
         """Return in words what can be done with it; make what is missing for that.

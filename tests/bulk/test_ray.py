@@ -19,8 +19,8 @@ from postgres_server import PostgresServer, is_running
 from skillpager.bulk import index_skills
 from skillpager.bulk.workers import RAY_ENVIRONMENT
 from skillpager.errors import SettingsError
-from skillpager.stores import SqliteStore
 from skillpager.stores.postgres import PostgresStore
+from skillpager.stores.sqlite import SqliteStore
 
 # sockets and files that Ray leaves to the garbage collector
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::FutureWarning")

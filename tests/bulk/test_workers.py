@@ -25,7 +25,7 @@ from skillpager.bulk.driver import MAX_DEATHS
 from skillpager.errors import SkillError, SkillPagerError
 from skillpager.indexing import index_key
 from skillpager.parsing.skill import read_skill
-from skillpager.stores import SqliteStore
+from skillpager.stores.sqlite import SqliteStore
 from skillpager.types import Skill
 
 COUNT = workers.PROCESSES_PAY_FROM + 4

@@ -20,8 +20,7 @@ from conftest import Processes
 from index_builder import assert_same_index, build_index, indexes
 from messages import raises
 from skillpager.errors import StoreError
-from skillpager.stores.sql import SqlStore
-from skillpager.types import DamagedEntry, Edge, EdgeKind, ListContext, ManagedStore, SkillIndex, Span
+from skillpager.types import DamagedEntry, Edge, EdgeKind, ManagedStore, SkillIndex
 from store_places import Address, Place
 
 KILLS = 20
@@ -61,13 +60,8 @@ def test_every_index_comes_back_equal(growing_store: ManagedStore, index: SkillI
     assert_same_index(growing_store.load(index.key, index.skill), index)
 
 
-def test_an_unknown_key_gives_none(any_store: ManagedStore) -> None:
-    assert any_store.load("0" * 64, build_index().skill) is None
-    any_store.save(build_index())
-    assert any_store.load("0" * 64, build_index().skill) is None
-
-
 def test_an_empty_store_says_so(any_store: ManagedStore) -> None:
+    assert any_store.load("0" * 64, build_index().skill) is None
     assert any_store.entries() == []
     assert any_store.verify() == []
     assert any_store.remove(["0" * 64]) == 0
@@ -86,19 +80,16 @@ def test_the_same_content_may_have_other_file_names(any_store: ManagedStore) -> 
     assert [node.text for node in found.nodes] == [node.text for node in index.nodes]
 
 
-def test_loaded_embeddings_are_read_only(any_store: ManagedStore) -> None:
-    index = build_index()
-    any_store.save(index)
-    found = any_store.load(index.key, index.skill)
-    assert found is not None
-    assert not found.embeddings.flags.writeable
-
-
-def test_numpy_numbers_are_stored_as_plain_ones(any_store: ManagedStore) -> None:
+def test_numpy_numbers_are_stored_as_plain_ones_and_the_first_of_a_key_stays(any_store: ManagedStore) -> None:
     edge = Edge(0, 1, EdgeKind.SEMANTIC, np.float32(0.1))  # type: ignore[arg-type]
     index = replace(build_index(), edges=(edge,), full_tokens=np.int64(7))  # type: ignore[arg-type]
     any_store.save(index)
     assert_same_index(any_store.load(index.key, index.skill), index)
+    any_store.save(build_index(seed=2))  # under the same key: the first stays
+    found = any_store.load(index.key, index.skill)
+    assert_same_index(found, index)
+    assert found is not None
+    assert not found.embeddings.flags.writeable
 
 
 def test_names_that_no_database_can_hold_are_shown_escaped(any_store: ManagedStore) -> None:
@@ -112,18 +103,11 @@ def test_names_that_no_database_can_hold_are_shown_escaped(any_store: ManagedSto
 
 
 BROKEN: dict[str, Callable[[SkillIndex], SkillIndex]] = {
-    "ordinal": lambda index: replace(index, nodes=index.nodes[1:], embeddings=index.embeddings[1:]),
     "embeddings": lambda index: replace(index, embeddings=index.embeddings[1:]),
     "text": lambda index: replace(index, nodes=(replace(index.nodes[0], text="?"), *index.nodes[1:])),
     "file": lambda index: replace(index, skill=build_index(name="other").skill),
     "Out of range float": lambda index: replace(index, edges=(Edge(0, 1, EdgeKind.SEMANTIC, float("nan")),)),
-    "has no span": lambda index: with_lead_in(index, ListContext("lead-in", None, 0, 1)),
-    "another file": lambda index: with_lead_in(index, ListContext("", Span("b.md", 1, 1, 0, 0), 0, 1)),
 }
-
-
-def with_lead_in(index: SkillIndex, context: ListContext) -> SkillIndex:
-    return replace(index, nodes=(replace(index.nodes[0], list_context=context), *index.nodes[1:]))
 
 
 @pytest.mark.parametrize("what", BROKEN)
@@ -161,24 +145,12 @@ def test_a_load_notes_its_time_once_an_hour(place: Place, any_store: ManagedStor
     assert time.time() - any_store.entries()[0].used < 30
 
 
-def test_indexes_are_found_by_key_or_digest(place: Place, any_store: SqlStore) -> None:
-    first, second, other = filled(place, "first", "second", "other")
-    digests = [index.skill.files[0].digest for index in (second, first)]
-    found = any_store.find(first.recipe.encoder, keys=[other.key, "0" * 64], digests=[*digests, *"ab"])
-    assert [row[0] for row in found] == [other.key, first.key, second.key]
-    assert any_store.find("another encoder", keys=[other.key], digests=digests) == []
-    rows = any_store.rows(first.key)
-    assert rows is not None
-    assert np.array_equal(rows[0], first.embeddings)
-    assert rows[1] == [node.heading_path for node in first.nodes]
-
-
 def test_removing_counts_what_there_was(place: Place, any_store: ManagedStore) -> None:
     first, second = filled(place, "first", "second")
     assert any_store.remove([first.key, "0" * 64]) == 1
     assert [entry.key for entry in any_store.entries()] == [second.key]
     assert any_store.remove([]) == 0
-    assert any_store.remove([*(str(number) for number in range(40_000)), second.key]) == 1
+    assert any_store.remove([*(str(number) for number in range(1_000)), second.key]) == 1
 
 
 def test_eviction_takes_the_longest_unused_first(place: Place, any_store: ManagedStore) -> None:

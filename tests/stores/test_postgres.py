@@ -1,4 +1,4 @@
-"""PostgreSQL: one builder a key, first stays, lost connections, kills of server and builders, roles, versions."""
+"""PostgreSQL: tables, lost connections, kills of the server, set-up as documented."""
 
 import gc
 import logging
@@ -18,23 +18,17 @@ from pathlib import Path
 import pytest
 from psycopg.conninfo import conninfo_to_dict
 
-import store_workers
-from conftest import SAMPLES, Processes
+from conftest import SAMPLES
 from index_builder import assert_same_index, build_index
 from messages import raises
 from postgres_server import PASSWORD, PostgresServer
 from skillpager import SkillPager
 from skillpager.errors import StoreError
 from skillpager.settings import Settings
-from skillpager.stores import postgres
-from skillpager.stores.postgres import PostgresStore
-from skillpager.stores.postgres_database import POOL_SIZE
+from skillpager.stores.postgres import POOL_SIZE, PostgresStore
 from store_places import Place
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "operating.md"
-WAITING = "SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
-BUILDERS = 6
-KILLED_BUILDERS = 4
 SERVER_KILLS = 6
 SERVER_LOSS = 60.0  # seconds that a busy machine may take to start a server
 
@@ -64,16 +58,7 @@ def wait_for(true: Callable[[], bool], seconds: float = 120.0) -> None:
         time.sleep(0.02)
 
 
-# ---- first stays
-
-
-def test_of_two_under_one_key_the_first_stays(store: PostgresStore) -> None:
-    first, second = build_index(seed=1), build_index(seed=2)
-    assert first.key == second.key
-    store.save(first)
-    store.save(second)
-    assert_same_index(store.load(first.key, first.skill), first)
-    assert len(store.entries()) == 1
+# ---- tables
 
 
 def test_a_look_makes_no_tables(store: PostgresStore, database: str) -> None:
@@ -87,11 +72,11 @@ def test_a_look_makes_no_tables(store: PostgresStore, database: str) -> None:
 def test_tables_that_are_dropped_meanwhile_are_made_again(store: PostgresStore, database: str) -> None:
     index = build_index()
     store.save(index)
+    assert len(store.entries()) == 1
     Place(database).execute("DROP SCHEMA skillpager CASCADE")
+    with raises(StoreError):
+        store.load(index.key, index.skill)
     assert store.load(index.key, index.skill) is None
-    assert store.entries() == []
-    store.save(index)
-    Place(database).execute("DROP SCHEMA skillpager CASCADE")
     store.save(index)
     assert_same_index(store.load(index.key, index.skill), index)
 
@@ -101,6 +86,17 @@ def test_a_copy_of_the_store_connects_anew(store: PostgresStore) -> None:
     store.save(index)
     with closing(pickle.loads(pickle.dumps(store))) as copy:
         assert_same_index(copy.load(index.key, index.skill), index)
+
+
+@pytest.mark.parametrize("version", [2, 4])
+def test_tables_of_another_version_are_left_alone(version: int, store: PostgresStore, database: str) -> None:
+    index = build_index()
+    store.save(index)
+    place = Place(database)
+    place.execute(f"UPDATE versions SET version = {version}")
+    with closing(PostgresStore(database)) as other, raises(StoreError):
+        other.load(index.key, index.skill)
+    assert place.execute("SELECT key FROM indexes") == [(index.key,)]
 
 
 # ---- connections
@@ -181,88 +177,6 @@ def test_a_forked_child_has_connections_of_its_own(database: str) -> None:
     script = [sys.executable, "-W", "error", "-c", textwrap.dedent(FORK), database]
     done = subprocess.run(script, env=environment, check=False, timeout=120, capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
-
-
-# ---- one builder a key
-
-
-def test_many_processes_build_a_skill_once(processes: Processes, database: str, tmp_path: Path) -> None:
-    log = tmp_path / "log"
-    barrier = processes.Barrier(BUILDERS)
-    children = [
-        processes.Process(
-            target=store_workers.build_together, args=(database, SAMPLES / "git-bisect", log, barrier)
-        )
-        for _ in range(BUILDERS)
-    ]
-    for child in children:
-        child.start()
-    for child in children:
-        child.join(120)
-    assert [child.exitcode for child in children] == [0] * BUILDERS
-    assert log.read_text() == "built\n"
-    with closing(PostgresStore(database)) as store:
-        assert [entry.name for entry in store.entries()] == ["git-bisect"]
-        assert store.verify() == []
-
-
-def test_when_a_builder_is_killed_the_next_one_builds(
-    processes: Processes, database: str, tmp_path: Path
-) -> None:
-    """Builders are killed one after the other in the middle of their work; one waits for the last of them."""
-    log, skill = tmp_path / "log", SAMPLES / "git-bisect"
-    waiting = processes.Process(target=store_workers.build_together, args=(database, skill, log, None))
-    for number in range(KILLED_BUILDERS):
-        begun = processes.Event()
-        child = processes.Process(target=store_workers.build_for_ever, args=(database, skill, begun))
-        child.start()
-        assert begun.wait(60)
-        if number == KILLED_BUILDERS - 1:
-            waiting.start()
-            wait_for(lambda: Place(database).execute(WAITING) != [], 60)
-        assert not log.exists()
-        child.kill()
-        child.join()
-    waiting.join(120)
-    assert waiting.exitcode == 0
-    assert log.read_text() == "built\n"
-    with closing(PostgresStore(database)) as store:
-        assert len(store.entries()) == 1
-        assert store.verify() == []
-
-
-def test_nobody_waits_for_ever(store: PostgresStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(postgres, "BUILD_SECONDS", 1)
-    key = build_index().key
-    with store.building(key):
-        start = time.monotonic()
-        with store.building(key):
-            assert time.monotonic() - start >= 1
-        with store.building(key[::-1]):  # of another key nobody waits
-            pass
-
-
-@pytest.mark.parametrize("option", ["", "?options=-cstatement_timeout%3D2000"], ids=["session", "statement"])
-def test_a_wait_that_the_server_ends_costs_no_page(
-    option: str, store: PostgresStore, server: PostgresServer, database: str
-) -> None:
-    skill = SAMPLES / "git-bisect"
-    with closing(SkillPager(encoder="hashing", store=store)) as pager:
-        key = pager.index(skill).key
-    store.clear()
-    built: list[str] = []
-    with (
-        store.building(key),
-        closing(SkillPager(encoder="hashing", store=f"{database}{option}")) as pager,
-    ):
-        thread = threading.Thread(target=lambda: built.append(pager.index(skill).key))
-        thread.start()
-        wait_for(lambda: server.sql(WAITING) != [])
-        if not option:
-            server.sql(f"SELECT pg_terminate_backend(pid) FROM ({WAITING}) AS waiting")
-        thread.join(60)
-        assert built == [key]
-        assert [entry.key for entry in store.entries()] == [key]
 
 
 # ---- kills of the server
@@ -355,23 +269,6 @@ def test_pages_are_those_of_the_file(database: str, tmp_path: Path) -> None:
                 assert reader.page(skill, query) == expected
         assert len(reader.store.entries()) == len(file.store.entries())
     assert not (tmp_path / "no").exists()
-
-
-# ---- versions of the tables
-
-
-@pytest.mark.parametrize("version", [2, 4])
-def test_tables_of_another_version_are_left_alone(version: int, store: PostgresStore, database: str) -> None:
-    index = build_index()
-    store.save(index)
-    place = Place(database)
-    place.execute(f"UPDATE versions SET version = {version}")
-    with closing(PostgresStore(database)) as other:
-        with raises(StoreError):
-            other.load(index.key, index.skill)
-        with pytest.raises(StoreError, match=f"version {version} of the tables"):
-            other.save(build_index(name="other"))
-    assert place.execute("SELECT key FROM indexes") == [(index.key,)]
 
 
 # ---- documentation

@@ -195,28 +195,6 @@ def test_a_replica_without_folders_pages_what_was_published(
     assert len(shared.index("kubernetes-debugging", scope="body").skill.files) == 1
 
 
-def test_routes_tell_the_nearest_nodes_of_the_store(
-    database: str, store: PostgresStore, replica: Callable[..., Library], tmp_path: Path
-) -> None:
-    """For published skills, and for those in folders whose indexes the database has."""
-    pager = SkillPager(store=database, encoder="hashing")
-    with closing(pager):
-        publisher = Publisher(store.library("default"))
-        for path in sorted(SAMPLES.iterdir()):
-            if (path / "SKILL.md").is_file():
-                index = pager.index(path)
-                publisher.publish(index.skill, path, index.key)
-    file = Library(SkillPager(store=tmp_path / "file", encoder="hashing"), [SAMPLES])
-    for name in names(file):
-        file.index(name)
-    in_folders = Library(SkillPager(store=database, encoder="hashing"), [SAMPLES], cache=tmp_path / "cache")
-    expected = [(each.skill.name, each.chance) for each in file.route(QUERY).skills]
-    for library in (replica(), in_folders):
-        told = [(each.skill.name, each.chance) for each in library.route(QUERY).skills]
-        assert told == expected
-    in_folders.pager.close()
-
-
 def test_a_changed_skill_replaces_and_a_removed_one_goes(
     store: PostgresStore, replica: Callable[..., Library], tmp_path: Path
 ) -> None:

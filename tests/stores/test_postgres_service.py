@@ -2,19 +2,20 @@
 
 import re
 import time
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 import http_running
-import mcp_clients
 from cli_process import environment, hide, invoke, run
 from conftest import SAMPLES
 from http_running import ASKED
-from postgres_server import PASSWORD, PostgresServer
-from skillpager import SkillPager
+from postgres_server import OWNER, PASSWORD, PostgresServer
+from skillpager.errors import StoreError
 from skillpager.stores.postgres import PostgresStore
+from skillpager.types import PublishedSkill
 from store_places import Place
 
 SKILL = "git-bisect"
@@ -149,13 +150,48 @@ def test_a_service_without_its_database_is_alive_and_not_ready(
             assert PASSWORD not in "".join(service.said)
 
 
-def test_an_mcp_server_serves_the_pages_of_the_file(database: str, pager: SkillPager, tmp_path: Path) -> None:
-    call = {"name": SKILL, "query": QUERY}
-    expected = mcp_clients.text_of(
-        mcp_clients.answer(mcp_clients.server_of(pager, SAMPLES), "load_skill", **call)
-    )
-    for name in ("one", "other"):
-        (tmp_path / name).mkdir()
-        server = mcp_clients.child(SAMPLES, "--store", database, cache=tmp_path / name / "cache")
-        assert mcp_clients.text_of(mcp_clients.answer(server, "load_skill", **call)) == expected
-    assert names(database) == [SKILL]
+@pytest.mark.nightly
+def test_a_failover_loses_nothing_and_a_standby_serves_readers(own_server: PostgresServer) -> None:
+    """What was acknowledged is there, once; what was not is an error that says so; a standby cannot publish."""
+    own_server.create_database("skills")
+    with PostgresServer(standby_of=own_server) as standby:
+        for setting in ("synchronous_standby_names = '*'", "synchronous_commit = 'remote_apply'"):
+            own_server.sql(f"ALTER SYSTEM SET {setting}")
+        own_server.sql("SELECT pg_reload_conf()")
+        wait_for(lambda: own_server.sql("SELECT sync_state FROM pg_stat_replication") == [("sync",)])
+        hosts = f"127.0.0.1:{own_server.port},127.0.0.1:{standby.port}"
+        address = f"postgresql://{OWNER}:{PASSWORD}@{hosts}/skills?target_session_attrs=read-write"
+        published, failed = [], []
+        with (
+            closing(PostgresStore(address, patience=0.5)) as store,
+            closing(PostgresStore(standby.url("skills"))) as reading,
+        ):
+            library = store.library("default")
+            while len(published) < 40:
+                try:
+                    library.publish(skill_named(f"skill-{len(published):02}"), b"text")
+                except StoreError as error:
+                    failed.append(str(error))
+                    standby.promote()
+                    continue  # the same again
+                published.append(f"skill-{len(published):02}")
+                if len(published) == 20:
+                    assert len(reading.library("default").changes()[1]) == 20
+                    with pytest.raises(StoreError, match="read-only, as a standby is"):
+                        reading.library("default").publish(skill_named("other"), b"text")
+                    own_server.kill()
+            _, there = library.changes()
+        assert sorted(skill.name for _, skill in there if isinstance(skill, PublishedSkill)) == published
+        assert failed
+        assert all("The index store postgresql://…@" in each and PASSWORD not in each for each in failed)
+
+
+def skill_named(name: str) -> PublishedSkill:
+    return PublishedSkill(name, "digest", "", False, "", "unknown", "key", "state")
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + http_running.TIME_LIMIT
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)

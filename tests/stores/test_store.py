@@ -1,6 +1,5 @@
-"""The SQLite file: replacing, eviction, connections, damage, errors, format; the rest is in test_all_stores.py."""
+"""The SQLite file: size, damage, errors, format; the rest is in test_all_stores.py."""
 
-import logging
 import os
 import random
 import re
@@ -8,9 +7,7 @@ import shutil
 import sqlite3
 import stat
 import subprocess
-import sys
 import tempfile
-import textwrap
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -23,9 +20,8 @@ import pytest
 from index_builder import assert_same_index, build_index
 from messages import raises
 from skillpager.errors import StoreError
-from skillpager.stores import DamagedEntry, SqliteStore
 from skillpager.stores.connection import Database
-from skillpager.stores.sqlite import SCHEMA
+from skillpager.stores.sqlite import SCHEMA, SqliteStore
 from skillpager.types import SkillIndex, Span
 from store_places import Place
 
@@ -89,38 +85,7 @@ def flip(path: Path, needle: bytes) -> None:
     path.write_bytes(data)
 
 
-# ---- round trip
-
-
-def test_saving_again_replaces(store: SqliteStore) -> None:
-    old, new = build_index(seed=1), build_index(seed=2)
-    assert old.key == new.key
-    store.save(old)
-    store.save(new)
-    assert_same_index(store.load(new.key, new.skill), new)
-    assert len(store.entries()) == 1
-
-
-# ---- listing, eviction
-
-
-def test_with_the_clock_set_back_the_longest_unused_goes_first(
-    folder: Path, store: SqliteStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    a, b, c = filled(folder, "a", "b", "c", dim=384)
-    for index, hours in ((a, 3), (b, 2), (c, 1)):
-        set_used(store, index, time.time() - 3600 * hours)
-    monkeypatch.setattr(time, "time", lambda: 1e9)  # 2001
-    (new,) = filled(folder, "new", dim=384)
-    assert store.load(a.key, a.skill) is not None
-    assert [entry.name for entry in store.entries()] == ["a", "new", "c", "b"]
-    removed = store.evict(store.size - 60_000)
-    assert removed
-    assert removed == [b.key, c.key, new.key, a.key][: len(removed)]
-    assert {new.key, a.key}.isdisjoint(removed)
-    used = store.entries()[0].used
-    store.load(a.key, a.skill)
-    assert store.entries()[0].used == used  # most loads write nothing
+# ---- size
 
 
 def test_saves_stay_under_the_cap(folder: Path) -> None:
@@ -145,67 +110,15 @@ def test_an_index_over_the_cap_is_not_stored(folder: Path, caplog: pytest.LogCap
 def test_clearing_gives_the_disk_back(folder: Path, store: SqliteStore) -> None:
     filled(folder, *"abcdef", dim=384)
     full = store.path.stat().st_size
-    folder.joinpath("index.db.damaged").write_bytes(b"damaged")
     store.clear()
     assert store.entries() == []
     assert store.path.stat().st_size < full / 2
-    assert not list(folder.glob("*damaged*"))
 
 
 def test_the_folder_is_for_its_owner_alone(folder: Path, store: SqliteStore) -> None:
-    assert not folder.exists()
     assert store.size == 0
-    store.entries()
     if os.name == "posix":
         assert stat.S_IMODE(folder.stat().st_mode) == 0o700
-
-
-# ---- threads and processes
-
-
-FORK_IN_THE_MIDDLE = """
-    import os, sys, threading, time
-    from pathlib import Path
-    from index_builder import assert_same_index, build_index
-    from skillpager.stores import SqliteStore
-    from skillpager.stores.connection import Database
-
-    store = SqliteStore(Path(sys.argv[1]))
-    first, second = build_index(name="first"), build_index(name="second")
-    store.save(first)
-    database = store._database
-    writing = threading.Event()
-
-    def write_slowly(connection):
-        writing.set()
-        time.sleep(0.3)
-
-    thread = threading.Thread(target=database.write, args=(write_slowly,))
-    thread.start()
-    writing.wait()
-    child = os.fork()
-    if not child:
-        if os.path.isdir("/proc/self/fd"):
-            inherited = [os.path.realpath(f"/proc/self/fd/{fd}") for fd in os.listdir("/proc/self/fd")]
-            assert os.path.realpath(store.path) not in inherited
-        assert database.read(lambda connection: "read") == "read"
-        assert_same_index(store.load(first.key, first.skill), first)
-        store.save(second)
-        store.close()
-        os._exit(0)
-    thread.join()
-    assert_same_index(store.load(first.key, first.skill), first)
-    assert os.waitpid(child, 0)[1] == 0
-    assert_same_index(store.load(second.key, second.skill), second)
-    assert store.verify() == []
-"""
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
-def test_a_forked_child_uses_connections_and_locks_of_its_own(folder: Path) -> None:
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
-    script = textwrap.dedent(FORK_IN_THE_MIDDLE)
-    subprocess.run([sys.executable, "-c", script, str(folder)], env=environment, check=True, timeout=240)
 
 
 def test_a_deleted_database_is_begun_afresh(folder: Path, store: SqliteStore) -> None:
@@ -220,21 +133,6 @@ def test_a_deleted_database_is_begun_afresh(folder: Path, store: SqliteStore) ->
 # ---- damage
 
 
-def test_a_flipped_bit_in_an_embedding_is_found(
-    folder: Path, store: SqliteStore, caplog: pytest.LogCaptureFixture
-) -> None:
-    index, other = filled(folder, "one", "two")
-    flip(store.path, index.embeddings[3].tobytes())
-    assert store.verify() == [DamagedEntry(index.key, "one", "its checksum does not match")]
-    assert store.load(index.key, index.skill) is None
-    (message,) = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
-    assert re.search(f'"one".*{re.escape(str(store.path))}.*rebuilt', message)
-    assert [entry.key for entry in store.entries()] == [other.key]
-    store.save(index)
-    assert_same_index(store.load(index.key, index.skill), index)
-    assert store.verify() == []
-
-
 @pytest.mark.parametrize("damaged", ["'x'", "x'00'"], ids=["text", "bytes"])
 def test_a_time_of_use_that_is_no_number_is_set_anew(damaged: str, folder: Path, store: SqliteStore) -> None:
     """No checksum covers it."""
@@ -246,7 +144,7 @@ def test_a_time_of_use_that_is_no_number_is_set_anew(damaged: str, folder: Path,
     assert time.time() - store.entries()[0].used < 30
 
 
-def test_a_file_that_is_no_database_is_moved_aside(
+def test_a_file_that_is_no_database_is_replaced(
     folder: Path, store: SqliteStore, caplog: pytest.LogCaptureFixture
 ) -> None:
     folder.mkdir()
@@ -258,9 +156,8 @@ def test_a_file_that_is_no_database_is_moved_aside(
     index = build_index()
     store.save(index)
     assert_same_index(store.load(index.key, index.skill), index)
-    assert folder.joinpath("index.db.damaged").read_bytes() == garbage
     assert f"{store.path} is damaged" in caplog.text
-    assert f"moved to {store.path}.damaged;" in caplog.text
+    assert [path.name for path in folder.iterdir()] == ["index.db"]
 
 
 def test_a_damaged_structure_is_mended(folder: Path, store: SqliteStore) -> None:
@@ -272,18 +169,6 @@ def test_a_damaged_structure_is_mended(folder: Path, store: SqliteStore) -> None
     flip(store.path, b"CREATE TABL")
     store.clear()
     assert store.verify() == []
-    assert [path.name for path in folder.glob("*damaged*")] == []
-
-
-def test_only_the_last_damaged_file_is_stored(folder: Path) -> None:
-    folder.mkdir()
-    for number in range(1, 4):
-        folder.joinpath("index.db").write_bytes(b"no database" * number)
-        with closing(SqliteStore(folder)) as store:
-            assert store.entries() == []
-        (damaged,) = folder.glob("*damaged*")
-        assert damaged.name == "index.db.damaged"
-        assert damaged.read_bytes() == b"no database" * number
 
 
 def test_a_truncated_file_never_breaks_a_load(folder: Path) -> None:
@@ -348,15 +233,6 @@ def test_what_is_not_ours_is_left_alone(what: str, folder: Path, store: SqliteSt
     with raises(StoreError):
         store.save(build_index())
     assert before == (store.path.read_bytes() if store.path.is_file() else None)
-    assert not list(folder.parent.rglob("*damaged*"))
-
-
-def test_a_folder_that_cannot_be_made(open_folder: Path, without_privileges: Callable[[], None]) -> None:
-    open_folder.chmod(0o555)
-    without_privileges()
-    store = SqliteStore(open_folder / "cache")
-    with raises(StoreError):
-        store.save(build_index())
 
 
 @pytest.mark.parametrize("in_use", [False, True])
@@ -434,20 +310,6 @@ def test_a_full_disk_is_named_and_nothing_is_lost(small_disk: Path) -> None:
         for index in saved:
             assert_same_index(store.load(index.key, index.skill), index)
         assert store.verify() == []
-
-
-@pytest.mark.parametrize("left", [0, 4096, 40_000])
-def test_a_disk_too_full_to_begin(small_disk: Path, left: int) -> None:
-    filler = small_disk / "filler"
-    filler.write_bytes(bytes(shutil.disk_usage(small_disk).free - left))
-    index = build_index()
-    with closing(SqliteStore(small_disk / "cache")) as store:
-        with pytest.raises(StoreError, match="SKILLPAGER_CACHE_DIR"):
-            save_until_full(store, [])
-        filler.unlink()
-        store.save(index)
-        assert_same_index(store.load(index.key, index.skill), index)
-    assert not list(store.path.parent.glob("*damaged*"))
 
 
 # ---- versions of the tables

@@ -20,7 +20,7 @@ from pathlib import Path
 
 import pytest
 
-from skillpager.stores import SqliteStore
+from skillpager.stores.sqlite import SqliteStore
 from torture_scale import Torture
 from torture_workers import fill_disk, pages_of, say_pages, workers
 

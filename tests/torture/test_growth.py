@@ -18,7 +18,7 @@ from skillpager.errors import SkillPagerError
 from skillpager.http.explorer.document import render_skill
 from skillpager.parsing.fragments import split_skill
 from skillpager.parsing.skill import skill_from_text
-from skillpager.stores import NoStore
+from skillpager.stores.sql import NoStore
 from skillpager.types import SkillIndex
 from torture_scale import Torture
 

@@ -16,7 +16,7 @@ import pytest
 
 from skillpager.install.changes import plan_install, plan_uninstall, write
 from skillpager.install.hosts import find_host, server_entry
-from skillpager.stores import SqliteStore
+from skillpager.stores.sqlite import SqliteStore
 from torture_scale import Torture
 from torture_workers import ENDLESS, ENTRY_COMMAND, HOSTS, pages_of, workers
 
@@ -68,7 +68,6 @@ def test_a_kill_never_harms_the_store(
     with closing(SqliteStore(tmp_path)) as store:
         assert store.verify() == []
         entries = len(store.entries())
-    assert not list(tmp_path.glob("*.damaged*"))
     assert {path.name for path in tmp_path.iterdir()} <= {"index.db", "index.db-wal", "index.db-shm"}
     torture.record(f"kill -9 while {what}", count, "times")
     torture.record(f"kill -9 while {what}: damaged stores, wrong pages", 0)

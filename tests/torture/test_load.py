@@ -36,7 +36,7 @@ from mcp_clients import http_server
 from skillpager import SkillPager
 from skillpager.parsing.skill import skill_from_text
 from skillpager.settings import Settings
-from skillpager.stores import NoStore
+from skillpager.stores.sql import NoStore
 from torture_scale import Torture
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="memory is read as on Linux")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from skillpager.stores import SqliteStore
+from skillpager.stores.sqlite import SqliteStore
 from torture_scale import Torture
 from torture_workers import share_store, workers
 
@@ -46,7 +46,6 @@ def test_many_processes_share_a_store(
     with closing(SqliteStore(tmp_path)) as store:
         assert store.verify() == []
         assert store.size <= 2 * MAX_BYTES
-    assert not list(tmp_path.glob("*.damaged*"))
     assert total["found"] > 0, total
     torture.record("processes on one store", count)
     for what, number in total.items():

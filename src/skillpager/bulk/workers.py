@@ -262,7 +262,7 @@ def _connect(ray: Any, address: str) -> None:
 
 def _check_store(pager: "SkillPager", ray: Any) -> None:
     """Raise a `SettingsError` if the store is a file that some machine of the cluster cannot write."""
-    from skillpager.stores import SqliteStore
+    from skillpager.stores.sqlite import SqliteStore
 
     here = ray.util.get_node_ip_address()
     for node in ray.nodes():

@@ -41,7 +41,7 @@ def info(place: StoreOptions, as_json: AsJson = False) -> None:
     from skillpager.json_types import to_json
 
     opened, _ = _open(place)
-    entries = opened.entries() if opened.exists() else []
+    entries = opened.entries()
     if as_json:
         facts = {"path": opened.place, "size": opened.size, "max_size": opened.max_bytes}
         print_json({**facts, "entries": [to_json(entry) for entry in entries]})
@@ -68,10 +68,10 @@ def verify(place: StoreOptions, as_json: AsJson = False) -> None:
       skillpager cache verify
     """
     from skillpager.json_types import to_json
-    from skillpager.stores import DamagedEntry
+    from skillpager.types import DamagedEntry
 
     opened, catalog = _open(place)
-    damaged = opened.verify() if opened.exists() else []
+    damaged = opened.verify()
     if catalog.path.exists():
         damaged += [DamagedEntry("", str(catalog.path), fault) for fault in catalog.verify()]
     if as_json:

@@ -303,7 +303,7 @@ def print_outcomes(outcomes: "Sequence[Outcome]", *, exact: bool, as_json: bool)
 
 def loss_reason(store: "Store") -> str:
     """Return in words why indexes that were stored are gone at the end of the run, and what to do."""
-    from skillpager.stores import SqliteStore
+    from skillpager.stores.sqlite import SqliteStore
 
     if isinstance(store, SqliteStore) and store.max_bytes is not None:
         limit = byte_count(store.max_bytes)

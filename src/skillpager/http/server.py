@@ -31,7 +31,7 @@ from skillpager.http.telemetry import PageMetrics, send_telemetry
 from skillpager.library import Library
 from skillpager.pager import SkillPager
 from skillpager.serving import uvicorn_config
-from skillpager.stores import NoStore
+from skillpager.stores.sql import NoStore
 
 logger = logging.getLogger(__name__)
 

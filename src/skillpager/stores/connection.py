@@ -1,15 +1,12 @@
 """One SQLite file for many threads and processes: tables, transactions, damage, errors.
 
-Each piece of work opens the file and closes it: nothing is held between two, so a file may be replaced, and
-a process may fork, at any time. The kind of failure decides what happens to the file. A damaged file is moved
-aside and a fresh one started, because its content can be computed again. A lock, a missing permission or a
-full disk is a `StoreError` and leaves the file alone.
+Each piece of work opens the file and closes it. A damaged file is deleted, because what it held can be
+computed again. A lock, a missing permission or a full disk is a `StoreError`, and the file stays as it is.
 """
 
 import logging
 import os
 import sqlite3
-import threading
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
@@ -32,24 +29,15 @@ _DAMAGE = (
     *(sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB),
     *(sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_MISMATCH),
 )
-_LOCKED = "is locked by another process: wait for it or end it"
 _REASONS = {
-    sqlite3.SQLITE_BUSY: _LOCKED,
-    sqlite3.SQLITE_LOCKED: _LOCKED,
+    sqlite3.SQLITE_BUSY: "is locked by another process: wait for it or end it",
     sqlite3.SQLITE_READONLY: "is read-only: allow writing to the file and its folder",
-    sqlite3.SQLITE_PERM: "is not accessible: allow reading and writing the file and its folder",
     sqlite3.SQLITE_CANTOPEN: "cannot be opened: allow reading and writing the file and its folder",
     sqlite3.SQLITE_FULL: "does not fit on the disk: free some space",
     sqlite3.SQLITE_IOERR: "cannot be read or written, the disk may be full or failing: check it",
-    sqlite3.SQLITE_TOOBIG: "cannot hold so large an index: use an encoder with shorter rows",
 }
 _OTHER_REASON = "cannot be used: move the file away to start a fresh one"
-# a fork waits until no thread is at work: SQLite keeps in memory what its process has locked, and a forked
-# child would take those locks for its own; reentrant because `check` runs a transaction and then repairs
-_turn = threading.RLock()
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_turn.acquire, after_in_parent=_turn.release, after_in_child=_turn.release)
+_REMEDY = "set SKILLPAGER_CACHE_DIR to another folder"
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,24 +79,19 @@ class Database:
         """
         return self._run(work, begin="BEGIN IMMEDIATE", wait=wait)
 
-    def check(self, *, repair: bool) -> list[str]:
-        """Return the faults in the structure of the file; `repair` moves a faulty file aside."""
+    def faults(self) -> list[str]:
+        """Return the faults in the structure of the file, which stays as it is."""
 
         def find(connection: sqlite3.Connection) -> list[str]:
             found = connection.execute("PRAGMA integrity_check(10)").fetchall()
             return [str(fault) for (fault,) in found if fault != "ok"]
 
-        with _turn:
-            opened = _status(self.path)
-            try:
-                faults = self._run(find, begin="BEGIN", repair=False)
-            except StoreError as error:
-                if not _is_damage(error.__cause__):
-                    raise
-                faults = [str(error.__cause__)]
-            if faults and repair:
-                self._move_aside("; ".join(faults), opened)
-            return faults
+        try:
+            return self._run(find, begin="BEGIN", repair=False)
+        except StoreError as error:
+            if not _is_damage(error.__cause__):
+                raise
+            return [str(error.__cause__)]
 
     @property
     def size(self) -> int:
@@ -116,34 +99,21 @@ class Database:
         found = _status(self.path)
         return found.st_size if found else 0
 
-    def delete_damaged_file(self) -> None:
-        """Delete the damaged file that was moved aside, if there is one."""
-        _aside(self.path).unlink(missing_ok=True)
-
     def _run(self, work: Work[T], *, begin: str, wait: bool = True, repair: bool = True) -> T:
-        with _turn:
-            while True:
-                opened = _status(self.path)
-                try:
-                    with closing(self._open(self._busy_timeout if wait else 0)) as connection:
-                        connection.execute(begin)
-                        with connection:  # commits, or undoes everything on an error
-                            return work(connection)
-                except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
-                    if not (repair and _is_damage(error)):
-                        reason = _REASONS.get(_primary_code(error), _OTHER_REASON)
-                        raise StoreError(
-                            f"The {self._schema.what} {self.path} {reason}, or set SKILLPAGER_CACHE_DIR to "
-                            f"another folder (SQLite: {error})."
-                        ) from error
-                    self._move_aside(str(error), opened)
-                except OSError as error:  # such as a folder that may not be entered
-                    raise StoreError(
-                        f"The {self._schema.what} {self.path} cannot be used ({error.strerror or error}): "
-                        "allow reading and writing the file and its folder, or set SKILLPAGER_CACHE_DIR to "
-                        "another folder."
-                    ) from error
-                repair = False
+        opened = _status(self.path)
+        try:
+            with closing(self._open(self._busy_timeout if wait else 0)) as connection:
+                connection.execute(begin)
+                with connection:  # commits, or undoes everything on an error
+                    return work(connection)
+        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
+            if not (repair and _is_damage(error)):
+                reason = _REASONS.get(_primary_code(error), _OTHER_REASON)
+                raise StoreError(
+                    f"The {self._schema.what} {self.path} {reason}, or {_REMEDY} (SQLite: {error})."
+                ) from error
+            self._discard(str(error), opened)
+        return self._run(work, begin=begin, wait=wait, repair=False)
 
     def _open(self, timeout: float) -> sqlite3.Connection:
         """Return a connection to a file with our tables."""
@@ -160,22 +130,37 @@ class Database:
             # A flipped bit may make text undecodable; the checksum is what reports it.
             connection.text_factory = partial(str, encoding="utf-8", errors="replace")
             # A flush takes longer than the rest of a save. Without it a power failure, not a kill, may damage
-            # the file: that is noticed, and everything in it can be computed again.
+            # the file: that is noticed.
             connection.execute("PRAGMA synchronous = OFF")
-            if self._version(connection) != self._schema.version:
+            if not self._has_tables(connection):
                 self._make_tables(connection)
         except BaseException:
             connection.close()
             raise
         return connection
 
+    def _has_tables(self, connection: sqlite3.Connection) -> bool:
+        """Return False for a file that is empty or of an older version; refuse one that is not ours."""
+        # one statement, one snapshot: another process may make the tables now
+        owner, version, tables = connection.execute(
+            "SELECT application_id, user_version, (SELECT count(*) FROM sqlite_master) "
+            "FROM pragma_application_id, pragma_user_version"
+        ).fetchone()
+        is_ours = owner == self._schema.application_id
+        if version > self._schema.version or (tables and not is_ours):
+            raise StoreError(
+                f"{self.path} is a database of another program or of a newer SkillPager (version {version}; "
+                f"this one knows {self._schema.version}): move that file, or {_REMEDY}."
+            )
+        return bool(is_ours and version == self._schema.version)
+
     def _make_tables(self, connection: sqlite3.Connection) -> None:
-        """Make the tables of an empty file; those of an older version are replaced."""
+        """Make the tables, in place of those of an older version."""
         connection.execute("PRAGMA auto_vacuum = FULL")  # the file shrinks when indexes are deleted
         connection.execute("PRAGMA journal_mode = DELETE")  # older versions had another
         connection.execute("BEGIN IMMEDIATE")
         with connection:
-            if self._version(connection) == self._schema.version:  # another process was first
+            if self._has_tables(connection):  # another process was first
                 return
             tables = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
             for (table,) in connection.execute(tables).fetchall():
@@ -185,44 +170,22 @@ class Database:
             connection.execute(f"PRAGMA application_id = {self._schema.application_id}")
             connection.execute(f"PRAGMA user_version = {self._schema.version}")
 
-    def _version(self, connection: sqlite3.Connection) -> int:
-        """Return the version of the tables, 0 for an empty file; refuse files that must be left alone."""
-        version = int(connection.execute("PRAGMA user_version").fetchone()[0])
-        (owner,) = connection.execute("PRAGMA application_id").fetchone()
-        ours = owner == self._schema.application_id
-        if not ours and connection.execute("SELECT 1 FROM sqlite_master").fetchone():
-            raise StoreError(
-                f"{self.path} is a SQLite database of another program, so no index can be stored in it: "
-                "move that file, or set SKILLPAGER_CACHE_DIR to another folder."
-            )
-        if version > self._schema.version:
-            raise StoreError(
-                f"{self.path} was written by a newer SkillPager (version {version} of the tables, this one "
-                f"knows {self._schema.version}): upgrade SkillPager, or set SKILLPAGER_CACHE_DIR to another "
-                "folder."
-            )
-        return version
-
-    def _move_aside(self, fault: str, opened: os.stat_result | None) -> None:
-        """Move the damaged file away, unless another process has done so since it was opened."""
+    def _discard(self, fault: str, opened: os.stat_result | None) -> None:
+        """Delete the damaged file, unless another process has done so since it was opened."""
         found = _status(self.path)
         if not (found and opened and os.path.samestat(found, opened)):
             return
-        # the one of an earlier time goes: a failing disk must not fill itself with copies
-        target = _aside(self.path)
         try:
-            self.path.replace(target)
-            for side in ("-journal", "-wal", "-shm"):
+            for side in ("", "-journal", "-wal", "-shm"):
                 self.path.with_name(self.path.name + side).unlink(missing_ok=True)
         except OSError as error:
             raise StoreError(
-                f"The {self._schema.what} {self.path} is damaged ({fault}) and cannot be moved aside "
-                f"({error.strerror}): delete it, or set SKILLPAGER_CACHE_DIR to another folder."
+                f"The {self._schema.what} {self.path} is damaged ({fault}) and cannot be deleted "
+                f"({error.strerror}): delete it, or {_REMEDY}."
             ) from error
         logger.warning(
-            "The %s %s is damaged (%s): moved to %s; a fresh file replaces it, and what it held is made "
-            "again when it is needed.",
-            *(self._schema.what, self.path, fault, target),
+            "The %s %s is damaged (%s): it is deleted, and what it held is made again when it is needed.",
+            *(self._schema.what, self.path, fault),
         )
 
 
@@ -236,10 +199,6 @@ def _primary_code(error: object) -> int:
     # Errors that Python's own binding raises carry no code; no code of SQLite is negative.
     code: int = getattr(error, "sqlite_errorcode", -1)
     return code & 0xFF if code >= 0 else code
-
-
-def _aside(path: Path) -> Path:
-    return path.with_name(f"{path.name}.damaged")
 
 
 def _status(path: Path) -> os.stat_result | None:

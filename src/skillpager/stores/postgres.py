@@ -1,58 +1,141 @@
-"""A store for many hosts: indexes and published skills in a PostgreSQL database; see `docs/operating.md`."""
+"""A store for many hosts: indexes and published skills in a PostgreSQL database; see `docs/operating.md`.
+
+Connections are those of psycopg's pool, which checks each before it is used and replaces what was lost.
+"""
 
 import json
-import weakref
+import logging
+import os
+import re
+import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
+from functools import partial
+from typing import Any
 
-from skillpager.errors import StoreError
-from skillpager.stores.postgres_database import (
-    LOCK_TIMEOUT,
-    PATIENCE,
-    Connection,
-    Database,
-    is_refusal,
-)
-from skillpager.stores.sql import Row, SqlStore
+from skillpager.errors import SettingsError, StoreError, require_extra
+from skillpager.settings import hide_secrets, store_fault
+from skillpager.stores.sql import COLUMNS, Row, SqlStore
 from skillpager.types import PublishedSkill
 
-# longest wait for another process that builds the same index; both may then build it, and one is stored
-BUILD_SECONDS = 600.0
+for _package in ("psycopg", "psycopg_pool"):
+    require_extra(_package, extra="postgres", purpose="A store with a postgresql:// address")
+
+import psycopg
+from psycopg import errors
+from psycopg.conninfo import conninfo_to_dict
+from psycopg_pool import ConnectionPool, PoolTimeout
+
+logger = logging.getLogger(__name__)
+# what psycopg reports is in our errors; without a handler Python would print it to stderr
+logging.getLogger("psycopg").addHandler(logging.NullHandler())
+
+Connection = psycopg.Connection[Row]
+# the number of a library and its version: one that was deleted and made again has another number
+Version = tuple[int, int]
+
+# connections of a process that its threads use in turns; most pages come from memory and need none
+POOL_SIZE = 4
+# seconds to wait for a lock of another session
+LOCK_TIMEOUT = 30.0
+# seconds to wait for a connection: a page must not wait for a whole failover
+PATIENCE = 5.0
+# Where the address does not say it: a dead host is noticed within a minute.
+_DEFAULTS = {
+    "connect_timeout": 5,
+    "fallback_application_name": "skillpager",
+    "client_encoding": "UTF8",
+    "keepalives_idle": 30,
+    "tcp_user_timeout": 60_000,
+}
+# no other schema's functions are taken for the system's, and a client that was stopped in a transaction does
+# not lock others out
+_SESSION = """
+    SELECT set_config('search_path', 'pg_catalog, skillpager, pg_temp', false),
+        set_config('idle_in_transaction_session_timeout', '60s', false),
+        set_config('lock_timeout', %s, false)"""
+
+# raise it with every change of the tables
+VERSION = 3
+TABLES = f"""
+    CREATE SCHEMA skillpager;
+    CREATE TABLE skillpager.versions (version integer NOT NULL);
+    INSERT INTO skillpager.versions VALUES ({VERSION});
+    CREATE TABLE skillpager.indexes (
+        id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, {COLUMNS}, data bytea NOT NULL
+    );
+    -- the number tells a library from a deleted one of its name
+    CREATE TABLE skillpager.libraries (
+        name text PRIMARY KEY, id bigint GENERATED ALWAYS AS IDENTITY, version bigint NOT NULL
+    );
+    -- the row of a removed skill stays, without its text, so that readers learn that it is gone
+    CREATE TABLE skillpager.skills (
+        library text NOT NULL REFERENCES skillpager.libraries ON DELETE CASCADE, name text NOT NULL,
+        version bigint NOT NULL, removed boolean NOT NULL, state text NOT NULL, about text NOT NULL,
+        content bytea NOT NULL, PRIMARY KEY (library, name)
+    );
+    CREATE INDEX skills_by_version ON skillpager.skills (library, version);
+    -- compressing embeddings, or what is compressed, costs time and saves nothing
+    ALTER TABLE skillpager.indexes ALTER data SET STORAGE EXTERNAL;
+    ALTER TABLE skillpager.skills ALTER content SET STORAGE EXTERNAL;
+"""
 # Its lock, held until the transaction ends, makes versions appear in their order: a reader that has seen
 # version 7 has seen all that was published before.
 _NEXT_VERSION = """
-    INSERT INTO libraries (name, version) VALUES (%s, 1)
-    ON CONFLICT (name) DO UPDATE SET version = libraries.version + 1 RETURNING version"""
+    INSERT INTO libraries (name, version) VALUES (?, 1)
+    ON CONFLICT (name) DO UPDATE SET version = libraries.version + 1"""
 _PUBLISH = """
     INSERT INTO skills (library, name, version, removed, state, about, content)
-    VALUES (%s, %s, %s, false, %s, %s, %b)
+    SELECT name, ?, version, false, ?, ?, ? FROM libraries WHERE name = ?
     ON CONFLICT (library, name) DO UPDATE SET version = excluded.version, removed = false,
         state = excluded.state, about = excluded.about, content = excluded.content
-    WHERE skills.removed OR skills.state <> excluded.state"""
+    WHERE skills.removed OR skills.state <> excluded.state RETURNING name"""
 _REMOVE = """
-    UPDATE skills SET version = %s, removed = true, state = '', about = '', content = ''
-    WHERE library = %s AND name = ANY(%s) AND NOT removed RETURNING name"""
+    UPDATE skills SET version = libraries.version, removed = true, state = '', about = '', content = ''
+    FROM libraries WHERE libraries.name = library
+        AND library = ? AND skills.name = ANY(?) AND NOT removed RETURNING skills.name"""
 _CHANGES = """
     SELECT libraries.id, libraries.version, skills.version, skills.name, removed, about
     FROM libraries LEFT JOIN skills ON library = libraries.name
-        AND (skills.version > %s OR libraries.id <> %s OR libraries.version < %s)
-    WHERE libraries.name = %s ORDER BY skills.version"""
-_CONTENTS = """
-    SELECT name, version, content FROM skills
-    WHERE library = %s AND name = ANY(%s) AND NOT removed"""
+        AND (skills.version > ? OR libraries.id <> ? OR libraries.version < ?)
+    WHERE libraries.name = ? ORDER BY skills.version"""
+_CONTENTS = "SELECT name, version, content FROM skills WHERE library = ? AND name = ANY(?) AND NOT removed"
 
-# the number of a library and its version: one that was deleted and made again has another number
-Version = tuple[int, int]
-NEVER: Version = (0, 0)
+_OTHER_TABLES = errors.UndefinedTable, errors.UndefinedColumn, errors.InvalidSchemaName
+_REASONS: dict[type[BaseException], str] = {
+    errors.InsufficientPrivilege: (
+        "does not allow this role to do so: grant it the rights that docs/operating.md lists"
+    ),
+    errors.DiskFull: "is full: free some space on the server",
+    errors.ReadOnlySqlTransaction: (
+        "is read-only, as a standby is: name the primary, or add target_session_attrs=read-write"
+    ),
+    errors.LockNotAvailable: "is locked by another session: wait for it or end it",
+    PoolTimeout: "is busy, all connections of this process are in use: try again",
+    # our statements fit the tables that we made, so these are not those tables any more
+    **dict.fromkeys(
+        _OTHER_TABLES, "has other tables than this SkillPager makes: use one release on all hosts"
+    ),
+}
+# of a failure to connect libpq gives no code, only the words of the server
+_REFUSALS = {
+    "authentication failed|no password|no pg_hba.conf entry|role .* (does not exist|is not)": (
+        "refuses this role or its password: correct them"
+    ),
+    "permission denied": "does not allow this role to connect: grant it CONNECT",
+    "database .* does not exist": "is not on this server: make it with `createdb`, or correct its name",
+    "SSL|TLS|certificate": "cannot be reached in the way that sslmode asks for: set up TLS, or correct it",
+    "too many|connection slots": "has too many connections: use fewer processes",
+    "": "cannot be reached: start the server, or correct the address",
+}
 
 
 class PostgresStore(SqlStore):
     """Indexes in a PostgreSQL database, for any number of threads, processes and hosts at once.
 
     The database is connected to when first needed; the first save makes the tables. A role that may only
-    read, and a standby, still serve loads. An index never changes: of two that are saved under one key, the
-    first stays. Nothing is deleted for its age, except by `evict`.
+    read, and a standby, still serve loads. Nothing is deleted for its age, except by `evict`.
 
     Args:
         address: `postgresql://` address, with options of libpq such as `sslmode` behind a question mark. What
@@ -65,134 +148,167 @@ class PostgresStore(SqlStore):
     """
 
     max_bytes: int | None = None
-    _now = "extract(epoch FROM clock_timestamp())::double precision"
-    _conflict = "NOTHING"
 
     def __init__(
         self, address: str, *, busy_timeout: float = LOCK_TIMEOUT, patience: float = PATIENCE
     ) -> None:
-        self._arguments = (address, busy_timeout, patience)
-        self._database = Database(address, lock_timeout=busy_timeout, patience=patience)
-        self._notes_uses = True
-        weakref.finalize(self, self._database.close)
+        self._address, self._busy_timeout, self._patience = address, busy_timeout, patience
+        self._options = _read_address(address)
+        self._lock = threading.Lock()
+        self._pool: ConnectionPool[Connection] | None = None
+        self._process, self._inherited = os.getpid(), list[object]()
+        self._has_tables = False
 
     def __reduce__(self) -> tuple[object, ...]:
         """Pickle the address, its password included; the copy has connections of its own."""
-        return _reopen, self._arguments
-
-    def __repr__(self) -> str:
-        """Return the store as text, without its password."""
-        return f"PostgresStore({self.place!r})"
+        copy = partial(PostgresStore, busy_timeout=self._busy_timeout, patience=self._patience)
+        return copy, (self._address,)
 
     @property
     def place(self) -> str:
         """The address, without user and password."""
-        return self._database.place
-
-    def exists(self) -> bool:
-        """Return True: to look into a database makes nothing in it."""
-        return True
+        return hide_secrets(self._address)
 
     def probe(self) -> str:
         """Return what the role may do, and how the server is reached; tables are made if they are missing."""
-        may_write = self._database.may_write()
-        if may_write:
-            self._database.write(lambda _: None)
-        self.entries()
-        access = "allows reading and saving" if may_write else "allows reading only"
-        return f"{self.place} ({self._database.describe_connection()}) {access}"
+        try:
+            self._write(("DELETE FROM indexes WHERE false", ()))
+            access = "reading and saving"
+        except StoreError as error:
+            if not isinstance(error.__cause__, errors.InsufficientPrivilege | errors.ReadOnlySqlTransaction):
+                raise
+            access = "reading only"
+        with self._connection() as connection:
+            number = connection.info.server_version
+            tls = "TLS" if connection.pgconn.ssl_in_use else "not encrypted"
+        return f"{self.place} (PostgreSQL {number // 10_000}.{number % 10_000}, {tls}) allows {access}"
 
     def library(self, name: str) -> "PostgresLibrary":
         """Return the library of this name in the same database."""
-        return PostgresLibrary(self._database, name)
-
-    @contextmanager
-    def building(self, key: str) -> Iterator[None]:
-        """Wait until no other process builds the index of `key`; others wait until the context ends.
-
-        The turn is a lock of a connection: when its process or host dies, the next one has it. Where the role
-        may not save, nobody waits.
-
-        Raises:
-            StoreError: The database cannot be reached, or the server ends the wait.
-        """
-        if not self._database.may_write():
-            yield
-            return
-        with self._database.turn(key, BUILD_SECONDS):
-            yield
+        return PostgresLibrary(self, name)
 
     def close(self) -> None:
         """Close this process's connections; using the store again opens others."""
-        self._database.close()
+        with self._lock:
+            pool, self._pool = self._pool, None
+        if pool is not None:
+            pool.close()
 
     def _read(self, statement: str, values: Sequence[object] = ()) -> list[Row]:
-        return self._database.rows(statement.replace("?", "%s"), *values)
+        with self._connection() as connection:
+            if not self._find_tables(connection):
+                return []
+            return connection.execute(statement.replace("?", "%s"), values, binary=True).fetchall()
 
     def _write(self, *statements: tuple[str, Sequence[object]], wait: bool = True) -> list[Row]:
-        if not (wait or self._notes_uses):
-            return []
+        rows: list[Row] = []
+        with self._connection() as connection:
+            if not self._find_tables(connection):
+                # of processes that make them at the same time, all but the first wait and then fail
+                with suppress(errors.DuplicateSchema, errors.UniqueViolation), connection.transaction():
+                    connection.execute(TABLES)
+            with connection.transaction():
+                if not wait:
+                    connection.execute("SET LOCAL lock_timeout = '1ms'")
+                for statement, values in statements:
+                    done = connection.execute(statement.replace("?", "%s"), values)
+                    rows += done.fetchall() if done.description else []
+        return rows
 
-        def work(connection: Connection) -> list[Row]:
-            if not wait:
-                connection.execute("SET LOCAL lock_timeout = '1ms'")
-            for statement, values in statements:
-                cursor = connection.execute(statement.replace("?", "%s"), values)
-            return cursor.fetchall() if cursor.description else []
-
+    @contextmanager
+    def _connection(self) -> Iterator[Connection]:
+        """Return a connection of the pool, and raise its failures as errors that say what to do."""
         try:
-            return self._database.write(work)
-        except StoreError as error:
-            # a role that may only read need not try again to note uses
-            self._notes_uses = self._notes_uses and (wait or not is_refusal(error))
-            raise
+            with self._opened().connection() as connection:
+                yield connection
+        except PoolTimeout as error:
+            # The pool only reports that no connection came in time; an attempt of our own has the reason.
+            try:
+                psycopg.connect(**self._options).close()
+            except psycopg.Error as reason:
+                self.close()  # which ends the attempts of the pool
+                raise self._explain(reason) from reason
+            raise self._explain(error) from error
+        except psycopg.Error as error:
+            self._has_tables = False  # somebody may have dropped them
+            raise self._explain(error) from error
 
+    def _opened(self) -> "ConnectionPool[Connection]":
+        with self._lock:
+            if self._process != os.getpid():
+                # Forked: sessions are those of the parent, which their deletion would end.
+                self._inherited.append(self._pool)
+                self._pool, self._process = None, os.getpid()
+            if self._pool is None:
+                psycopg.connect(**self._options).close()  # a refusal is an error at once
+                self._pool = ConnectionPool(
+                    kwargs=self._options,
+                    min_size=0,
+                    max_size=POOL_SIZE,
+                    open=True,
+                    configure=partial(_configure, lock_timeout=self._busy_timeout),
+                    check=ConnectionPool.check_connection,
+                    timeout=self._patience,
+                    reconnect_timeout=self._patience,
+                )
+            return self._pool
 
-def _reopen(address: str, busy_timeout: float, patience: float) -> PostgresStore:
-    return PostgresStore(address, busy_timeout=busy_timeout, patience=patience)
+    def _find_tables(self, connection: Connection) -> bool:
+        """Return True if our tables are there; refuse those of another version."""
+        if self._has_tables:
+            return True
+        if _one(connection, "SELECT to_regclass('skillpager.versions')") is None:
+            return False
+        version = _one(connection, "SELECT version FROM skillpager.versions")
+        if version != VERSION:
+            raise StoreError(
+                f"The index store {self.place} has version {version} of the tables, this SkillPager needs "
+                f"{VERSION}: use one release on all hosts. Older tables the owner of the database deletes by "
+                "DROP SCHEMA skillpager CASCADE; then index and publish the skills again."
+            )
+        self._has_tables = True
+        return True
+
+    def _explain(self, error: psycopg.Error) -> StoreError:
+        """Return the error that says what is wrong with the store, and what to do; without secrets."""
+        said = " ".join((error.diag.message_primary or str(error)).split()).rstrip(".")
+        reason = _REASONS.get(type(error), "")
+        if not reason and error.sqlstate is None:
+            reason = next(reason for pattern, reason in _REFUSALS.items() if re.search(pattern, said))
+        reason = reason or "cannot be used: see the log of the server"
+        return StoreError(f"The index store {self.place} {reason} (PostgreSQL: {said}).")
 
 
 class PostgresLibrary:
-    """The skills that a team shares: one library of a database, with a version that counts its changes.
+    """The skills that a team shares: one library of a store, with a version that counts its changes.
 
     Methods raise `StoreError` where the database cannot be reached, read or written.
 
     Args:
-        database: The database.
+        store: The store.
         name: Name of the library; made when first published to.
     """
 
-    def __init__(self, database: Database, name: str) -> None:
-        self._database = database
+    def __init__(self, store: PostgresStore, name: str) -> None:
+        self._store = store
         self.name = name
 
     @property
     def place(self) -> str:
         """Name and address of the library, without user and password."""
-        return f"{self.name} of {self._database.place}"
+        return f"{self.name} of {self._store.place}"
 
     def publish(self, skill: PublishedSkill, content: bytes) -> bool:
         """Store a skill and its text under its name, in place of another; return True if that changed it."""
-        about = json.dumps(asdict(skill))
-
-        def work(connection: Connection) -> bool:
-            version = self._next_version(connection)
-            values = (self.name, skill.name, version, skill.state, about, content)
-            return connection.execute(_PUBLISH, values).rowcount > 0
-
-        return self._database.write(work)
+        values = (skill.name, skill.state, json.dumps(asdict(skill)), content, self.name)
+        return bool(self._store._write((_NEXT_VERSION, (self.name,)), (_PUBLISH, values)))
 
     def remove(self, names: Sequence[str]) -> list[str]:
         """Take skills out of the library; return the names of those that were there, in order."""
+        removal = _REMOVE, (self.name, list(names))
+        return sorted(name for (name,) in self._store._write((_NEXT_VERSION, (self.name,)), removal))
 
-        def work(connection: Connection) -> list[str]:
-            version = self._next_version(connection)
-            removed = connection.execute(_REMOVE, [version, self.name, list(names)]).fetchall()
-            return sorted(name for (name,) in removed)
-
-        return self._database.write(work)
-
-    def changes(self, since: Version = NEVER) -> tuple[Version, list[tuple[int, PublishedSkill | str]]]:
+    def changes(self, since: Version = (0, 0)) -> tuple[Version, list[tuple[int, PublishedSkill | str]]]:
         """Return the version of the library, and what has changed since an earlier one.
 
         That is the version of each new or changed skill with the skill itself, and of each removed one with
@@ -200,23 +316,44 @@ class PostgresLibrary:
         number is another, or its version is less than before.
         """
         id_, version = since
-        rows = self._database.rows(_CHANGES, version, id_, version, self.name)
+        rows = self._store._read(_CHANGES, (version, id_, version, self.name))
         if not rows:
-            return NEVER, []
+            return (0, 0), []
         changed: list[tuple[int, PublishedSkill | str]] = [
             (number, name if removed else PublishedSkill(**json.loads(about)))
             for _, _, number, name, removed, about in rows
             if name is not None
         ]
-        return (rows[0][0], rows[0][1]), changed
+        return rows[0][:2], changed
 
     def contents(self, names: Sequence[str]) -> dict[str, tuple[int, bytes]]:
         """Return version and text of the skills of some names, by name."""
-        rows = self._database.rows(_CONTENTS, self.name, list(names))
+        rows = self._store._read(_CONTENTS, (self.name, list(names)))
         return {name: (version, content) for name, version, content in rows}
 
-    def _next_version(self, connection: Connection) -> int:
-        """Lock the library for this transaction; return its next version."""
-        row = connection.execute(_NEXT_VERSION, [self.name]).fetchone()
-        assert row is not None
-        return int(row[0])
+
+def _configure(connection: Connection, *, lock_timeout: float) -> None:
+    connection.execute(_SESSION, [f"{round(lock_timeout * 1000)}ms"])
+
+
+def _read_address(address: str) -> dict[str, Any]:
+    """Return what an address says as options of a connection, with our defaults.
+
+    Raises:
+        SettingsError: It is not valid. The words of libpq are left out: they repeat it with its password.
+    """
+    if fault := store_fault(address):
+        raise SettingsError(f"The address of the store {fault}.")
+    try:
+        return {**_DEFAULTS, **conninfo_to_dict(address), "autocommit": True}
+    except psycopg.Error:
+        raise SettingsError(
+            f"The address of the store is {hide_secrets(address)}, which is not valid: write "
+            "postgresql://USER@HOST:PORT/DATABASE, with options of libpq behind a question mark."
+        ) from None
+
+
+def _one(connection: Connection, statement: str) -> Any:
+    """Return the only value of a statement."""
+    row = connection.execute(statement).fetchone()
+    return row and row[0]

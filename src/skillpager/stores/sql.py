@@ -2,13 +2,14 @@
 
 import hashlib
 import logging
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
 from skillpager.errors import StoreError
-from skillpager.stores.blob import DamagedBlobError, decode, decode_rows, encode
-from skillpager.types import DamagedEntry, FloatArray, Skill, SkillIndex, StoreEntry
+from skillpager.stores.blob import DamagedBlobError, decode, encode
+from skillpager.types import DamagedEntry, Skill, SkillIndex, StoreEntry
 
 logger = logging.getLogger(__name__)
 
@@ -22,18 +23,13 @@ COLUMNS = """key TEXT NOT NULL UNIQUE, name TEXT NOT NULL, root TEXT NOT NULL, e
     used DOUBLE PRECISION NOT NULL, checksum TEXT NOT NULL"""
 
 # No checksum covers the time of last use: a damaged one counts as 0.
-_SELECT = "SELECT id, name, checksum, data, {now} - used FROM indexes WHERE key = ?"
+_SELECT = "SELECT id, name, checksum, data, ? - used FROM indexes WHERE key = ?"
 _INSERT = """
     INSERT INTO indexes (key, name, root, encoder, digest, nodes, size, created, used, checksum, data)
-    VALUES (?, ?, ?, ?, ?, ?, ?, {now}, {now}, ?, ?) ON CONFLICT (key) DO {conflict}"""
-_NOTE_USE = "UPDATE indexes SET used = {now} WHERE id = ?"
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (key) DO NOTHING"""
+_NOTE_USE = "UPDATE indexes SET used = ? WHERE id = ?"
 _ENTRIES = """
     SELECT key, name, root, nodes, size, created, used + 0.0 FROM indexes ORDER BY used + 0.0 DESC, id DESC"""
-_FIND = """
-    SELECT key, name, root, digest FROM indexes WHERE encoder = ? AND {column} IN ({values}) ORDER BY id"""
-_REMOVE = "DELETE FROM indexes WHERE {column} IN ({values}) RETURNING key"
-# values of one statement: databases have limits
-_MOST_VALUES = 900
 _EVICT = """
     DELETE FROM indexes WHERE id IN (
         SELECT id FROM (
@@ -45,15 +41,14 @@ _EVICT = """
 class SqlStore(ABC):
     """Indexes as blobs in the table of an SQL database, with a checksum that each load verifies.
 
-    Methods raise `StoreError` where the database cannot be opened, read or (to save or delete) written.
+    An index never changes: of two that are saved under one key, the first stays. Methods raise `StoreError`
+    where the database cannot be opened, read or (to save or delete) written.
 
     Attributes:
         max_bytes: Bytes that all indexes may take; None for no limit.
     """
 
     max_bytes: int | None
-    _now: str  # SQL: the time now
-    _conflict: str  # SQL: what becomes of an index that is stored under its key already
 
     @property
     @abstractmethod
@@ -61,44 +56,41 @@ class SqlStore(ABC):
         """Where the store is, without any secret."""
 
     @abstractmethod
-    def exists(self) -> bool:
-        """Return False if there is nothing to look into; nothing is made."""
-
-    @abstractmethod
     def _read(self, statement: str, values: Sequence[object] = ()) -> list[Row]:
-        """Return the rows of a statement."""
+        """Return the rows of a statement, whose values are marked `?`."""
 
     @abstractmethod
     def _write(self, *statements: tuple[str, Sequence[object]], wait: bool = True) -> list[Row]:
-        """Execute statements, all or nothing, and return the rows of the last; `wait` for locks of others."""
+        """Execute statements, all or nothing, and return all their rows; `wait` for locks of others."""
 
     @property
     def size(self) -> int:
         """Bytes of all indexes; the database takes a little more."""
-        return sum(entry.size for entry in self.entries()) if self.exists() else 0
+        return sum(entry.size for entry in self.entries())
 
     def load(self, key: str, skill: Skill) -> SkillIndex | None:
         """Return the index of `skill` stored under `key`, or None; a damaged one is logged and deleted."""
-        found = self._read(_SELECT.format(now=self._now), (key,))
+        now = time.time()
+        found = self._read(_SELECT, (now, key))
         if not found:
             return None
         ((id_, name, checksum, data, idle),) = found
         try:
             _check(data, checksum)
-            index = decode(data, skill, key=key)
+            index = decode(data, skill)
         except DamagedBlobError as problem:
             logger.warning(
                 'The index of "%s" (%s) in %s is damaged: %s. It is deleted and will be rebuilt.',
                 *(name, key, self.place, problem),
             )
-            try:
-                self._delete_damaged(id_)
+            try:  # by its number: another may have been stored under its key since
+                self._write(("DELETE FROM indexes WHERE id = ?", (id_,)))
             except StoreError as error:
                 logger.warning("The damaged index cannot be deleted: %s", error)
             return None
         if idle >= USED_SECONDS:
             try:
-                self._write((_NOTE_USE.format(now=self._now), (id_,)), wait=False)
+                self._write((_NOTE_USE, (now, id_)), wait=False)
             except StoreError as error:
                 # Only the order of eviction depends on it: no reason to wait, or to fail.
                 logger.debug("The use of an index is not noted: %s", error)
@@ -120,10 +112,10 @@ class SqlStore(ABC):
                 *(skill.name, len(data), self.max_bytes, self.place),
             )
             return
-        shown = (skill.name, str(skill.root) if skill.root else "", index.recipe.encoder)
-        listed = (*map(_storable, shown), skill.files[0].digest, len(index.nodes), len(data))
-        insertion = _INSERT.format(now=self._now, conflict=self._conflict)
-        statements = [(insertion, (index.key, *listed, hashlib.sha256(data).hexdigest(), data))]
+        shown = map(_storable, (skill.name, str(skill.root or ""), index.recipe.encoder))
+        numbers = (len(index.nodes), len(data), now := time.time(), now)
+        values = (index.key, *shown, skill.files[0].digest, *numbers, _checksum(data), data)
+        statements: list[tuple[str, Sequence[object]]] = [(_INSERT, values)]
         if self.max_bytes is not None:
             statements.append((_EVICT, (self.max_bytes,)))
         self._write(*statements)
@@ -132,36 +124,11 @@ class SqlStore(ABC):
         """Return every entry, most recently used first."""
         return [StoreEntry(*row) for row in self._read(_ENTRIES)]
 
-    def find(self, encoder: str, *, keys: Sequence[str], digests: Sequence[str]) -> list[Row]:
-        """Return key, name, root and digest of indexes with a key or a digest of SKILL.md, oldest first.
-
-        Args:
-            encoder: Id of their encoder.
-            keys: Cache keys.
-            digests: Digests of the SKILL.md of skills.
-        """
-        found = []
-        for column, wanted in (("key", keys), ("digest", digests)):
-            for batch in _batches(wanted):
-                statement = _FIND.format(column=column, values=_marks(batch))
-                found += self._read(statement, (_storable(encoder), *batch))
-        return found
-
-    def rows(self, key: str) -> tuple[FloatArray, list[tuple[str, ...]]] | None:
-        """Return `(nodes, dim)` embeddings and the heading path of each node; None without a sound index."""
-        found = self._read(_SELECT.format(now=self._now), (key,))
-        try:
-            for _, _, checksum, data, _ in found:
-                _check(data, checksum)
-                return decode_rows(data)
-        except DamagedBlobError:
-            pass  # the next load reports and deletes it
-        return None
-
     def remove(self, keys: Sequence[str]) -> int:
         """Delete entries; return how many there were."""
-        statements = [(_REMOVE.format(column="key", values=_marks(batch)), batch) for batch in _batches(keys)]
-        return sum(len(self._write(statement)) for statement in statements)
+        return len(
+            self._write(*(("DELETE FROM indexes WHERE key = ? RETURNING key", (key,)) for key in keys))
+        )
 
     def evict(self, max_bytes: int) -> list[str]:
         """Delete least recently used entries until `max_bytes` suffice; return their keys in that order."""
@@ -176,29 +143,40 @@ class SqlStore(ABC):
         damaged = []
         for entry in self.entries():
             try:
-                for _, _, checksum, data, _ in self._read(_SELECT.format(now=self._now), (entry.key,)):
+                for _, _, checksum, data, _ in self._read(_SELECT, (0.0, entry.key)):
                     _check(data, checksum)
             except DamagedBlobError as problem:
                 damaged.append(DamagedEntry(entry.key, entry.name, str(problem)))
         return damaged
 
-    def _delete_damaged(self, id_: int) -> None:
-        """Delete an index by its number: another may have been stored under its key since."""
-        self._write((_REMOVE.format(column="id", values="?"), (id_,)))
+
+class NoStore:
+    """A `Store` for strangers' documents: in a real store they would push out the owner's indexes."""
+
+    def load(self, key: str, skill: Skill) -> SkillIndex | None:  # noqa: ARG002 - the Protocol has them
+        """Return None."""
+        return None
+
+    def save(self, index: SkillIndex) -> None:
+        """Do nothing."""
+
+    def entries(self) -> list[StoreEntry]:
+        """Return an empty list."""
+        return []
+
+    def remove(self, keys: Sequence[str]) -> int:  # noqa: ARG002 - the Protocol has it
+        """Return 0: there was nothing to delete."""
+        return 0
 
 
 def _check(data: object, checksum: str) -> None:
     """Raise `DamagedBlobError` unless bytes have their checksum."""
-    if not isinstance(data, bytes) or hashlib.sha256(data).hexdigest() != checksum:
+    if not isinstance(data, bytes) or _checksum(data) != checksum:
         raise DamagedBlobError("its checksum does not match")
 
 
-def _batches(values: Sequence[str]) -> list[Sequence[str]]:
-    return [values[start : start + _MOST_VALUES] for start in range(0, len(values), _MOST_VALUES)]
-
-
-def _marks(values: Sequence[str]) -> str:
-    return ", ".join("?" * len(values))
+def _checksum(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
 
 
 def _storable(text: str) -> str:

@@ -66,21 +66,19 @@ class Catalog:
         return self._database.size + sum(map(_size_of, self.words.rglob("*")))
 
     def clear(self) -> None:
-        """Delete everything in it, and damaged files that were moved aside."""
+        """Delete everything in it."""
 
         def delete(connection: sqlite3.Connection) -> None:
             connection.execute("DELETE FROM readings")
 
         self._database.write(delete)
-        self._database.check(repair=True)
-        self._database.delete_damaged_file()
         shutil.rmtree(self.words, ignore_errors=True)
 
     def verify(self) -> list[str]:
         """Return what is damaged, by reading everything; nothing is changed."""
         from skillpager.library.routing.word_index import damaged_files  # a list of names needs none
 
-        if faults := self._database.check(repair=False):
+        if faults := self._database.faults():
             return faults
         return [problem for folder in self._word_folders() for problem in damaged_files(folder)]
 
