@@ -658,6 +658,9 @@ class ManagedStore(Store, Protocol):
     def max_bytes(self) -> int | None:
         """Bytes above which the least recently used entries are deleted; None for no limit."""
 
+    def exists(self) -> bool:
+        """Return whether there is anything to look into, without making it."""
+
     def probe(self) -> str:
         """Return in words what can be done with it; make what is missing for that.
 

@@ -117,6 +117,8 @@ def test_clearing_gives_the_disk_back(folder: Path, store: SqliteStore) -> None:
 
 def test_the_folder_is_for_its_owner_alone(folder: Path, store: SqliteStore) -> None:
     assert store.size == 0
+    assert not folder.exists()
+    store.clear()
     if os.name == "posix":
         assert stat.S_IMODE(folder.stat().st_mode) == 0o700
 

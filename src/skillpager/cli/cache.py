@@ -41,7 +41,7 @@ def info(place: StoreOptions, as_json: AsJson = False) -> None:
     from skillpager.json_types import to_json
 
     opened, _ = _open(place)
-    entries = opened.entries()
+    entries = opened.entries() if opened.exists() else []
     if as_json:
         facts = {"path": opened.place, "size": opened.size, "max_size": opened.max_bytes}
         print_json({**facts, "entries": [to_json(entry) for entry in entries]})
@@ -71,7 +71,7 @@ def verify(place: StoreOptions, as_json: AsJson = False) -> None:
     from skillpager.types import DamagedEntry
 
     opened, catalog = _open(place)
-    damaged = opened.verify()
+    damaged = opened.verify() if opened.exists() else []
     if catalog.path.exists():
         damaged += [DamagedEntry("", str(catalog.path), fault) for fault in catalog.verify()]
     if as_json:

@@ -63,10 +63,14 @@ class SqlStore(ABC):
     def _write(self, *statements: tuple[str, Sequence[object]], wait: bool = True) -> list[Row]:
         """Execute statements, all or nothing, and return all their rows; `wait` for locks of others."""
 
+    def exists(self) -> bool:
+        """Return False if there is nothing to look into; nothing is made."""
+        return True
+
     @property
     def size(self) -> int:
         """Bytes of all indexes; the database takes a little more."""
-        return sum(entry.size for entry in self.entries())
+        return sum(entry.size for entry in self.entries()) if self.exists() else 0
 
     def load(self, key: str, skill: Skill) -> SkillIndex | None:
         """Return the index of `skill` stored under `key`, or None; a damaged one is logged and deleted."""

@@ -50,6 +50,12 @@ class SqliteStore(SqlStore):
         """The path of the database file."""
         return str(self.path)
 
+    def exists(self) -> bool:
+        """Return False if there is no cache yet: to look for one must not make its folder."""
+        nearest = next(place for place in (self.path, *self.path.parents) if place.exists())
+        # a file in the place of the folder is an error that the first use reports
+        return nearest == self.path or not nearest.is_dir()
+
     def probe(self) -> str:
         """Return that the folder can be written; it is made if it is missing."""
         self._write((f"PRAGMA user_version = {SCHEMA.version}", ()))
