@@ -47,9 +47,7 @@ def open_headings(before: tuple[Heading, ...], heading: Heading) -> tuple[Headin
 def heading_paths(headings: Iterable[Heading], spans: Iterable[Span]) -> list[tuple[Heading, ...]]:
     """Return for each span the headings that contain its start, outermost first.
 
-    Args:
-        headings: All headings of a skill, in document order.
-        spans: Ranges of its files, in any order.
+    `headings` are all headings of a skill, in document order; `spans` are in any order.
     """
     by_file: dict[str, tuple[list[int], list[tuple[Heading, ...]]]] = {}
     for heading in headings:
@@ -80,10 +78,7 @@ def trail_of(fragment: Fragment) -> Trail:
 
 
 def section_numbers(fragments: Sequence[Fragment]) -> NDArray[np.intp]:
-    """Return `(len(fragments),)`, the section number of each fragment, from 0 in document order.
-
-    Neighbours in one file with the same path of titles are one section.
-    """
+    """Return `(len(fragments),)`, from 0: neighbours with the same trail have the same number."""
     begins = [before != after for before, after in pairwise(map(trail_of, fragments))]
     return np.cumsum([0, *begins], dtype=np.intp)[: len(fragments)]
 
@@ -104,19 +99,18 @@ def find_sections(nodes: Sequence[Node]) -> list[Section]:
 def nodes_under(nodes: Sequence[Node], title: str) -> list[int]:
     """Return the ordinals of the nodes under every heading with this title, in document order.
 
-    Args:
-        nodes: Nodes of one skill, in document order.
-        title: A heading's title, or a part of a path such as `Restore > Restore one table`; case
-            and the amount of white space do not matter.
+    It may be a part of a path such as `Restore > Restore one table`; case and the amount of white space do
+    not matter.
     """
     # a title may itself contain ` > `
     wanted = [[folded(title)], [folded(part) for part in re.split(r"\s>\s", title)]]
-
-    def stands_under(titles: list[str]) -> bool:
+    found = []
+    for node in nodes:
+        titles = [folded(part) for part in node.heading_path]
         starts = range(len(titles))
-        return any(titles[start : start + len(path)] == path for path in wanted for start in starts)
-
-    return [node.ordinal for node in nodes if stands_under([folded(part) for part in node.heading_path])]
+        if any(titles[start : start + len(path)] == path for path in wanted for start in starts):
+            found.append(node.ordinal)
+    return found
 
 
 def folded(title: str) -> str:
@@ -126,17 +120,16 @@ def folded(title: str) -> str:
 
 def text_under_headings(fragment: Fragment) -> str:
     """Return the heading path of a fragment, a line break and its text; without headings, its text."""
-    return "\n".join(filter(None, (" > ".join(fragment.heading_path), fragment.text)))
+    return embedded_text(fragment, "heading")
 
 
 def embedded_text(fragment: Fragment, form: str) -> str:
-    """Return the text that an encoder embeds for a fragment.
+    """Return the text that an encoder embeds for a fragment, unless it reads documents as a whole.
 
     Args:
         fragment: The fragment.
         form: `bare` for its text; `heading` for its heading path, a line break and its text; `context`
             for the same with the lead-in of its list or table in between, unless the text contains it.
-            Encoders that read a document as a whole (`encode_in_context`) do not need this text.
 
     Raises:
         ValueError: `form` is unknown.
@@ -145,7 +138,7 @@ def embedded_text(fragment: Fragment, form: str) -> str:
         raise ValueError(f"form must be one of {', '.join(TEXT_FORMS)}, not {form!r}")
     if form == "bare":
         return fragment.text
-    lead_in = fragment.list_context.lead_in.strip() if fragment.list_context else ""
-    if form == "heading" or lead_in in fragment.text:
-        return text_under_headings(fragment)
-    return "\n".join(filter(None, (" > ".join(fragment.heading_path), lead_in, fragment.text)))
+    context = fragment.list_context if form == "context" else None
+    lead_in = context.lead_in.strip() if context else ""
+    shown = "" if lead_in in fragment.text else lead_in
+    return "\n".join(filter(None, (" > ".join(fragment.heading_path), shown, fragment.text)))

@@ -65,13 +65,7 @@ class SequenceNet:
         """
         sizes = np.bincount(sections)
         place = _Place(sections, np.cumsum(sizes) - sizes, sizes.astype(np.float32)[:, None])
-        first, *others = self._networks
-        x = first.standardised(features)
-        logits = first.logits(x, place)
-        for network in others:
-            # seeds of one training share their scaling
-            same = network.scales_as(first)
-            logits += network.logits(x if same else network.standardised(features), place)
+        logits: FloatArray = np.add.reduce([network.logits(features, place) for network in self._networks])
         logits /= np.float32(self.seeds)
         return logits
 
@@ -106,18 +100,10 @@ class _Network:
             blocks.append(first.reshape(-1, first.shape[1], first.shape[1]))
         return cls(weights, tuple(blocks))
 
-    def scales_as(self, other: "_Network") -> bool:
-        """Return whether features are standardised as in another network."""
-        return all(np.array_equal(self.weights[name], other.weights[name]) for name in ("mean", "deviation"))
-
-    def standardised(self, features: FloatArray) -> FloatArray:
-        """Return `(n, f)`: the features in standard deviations from the mean, clipped."""
-        x = features - self.weights["mean"]
-        x /= self.weights["deviation"]
-        return np.clip(x, -CLIP, CLIP, out=x)
-
-    def logits(self, x: FloatArray, place: _Place) -> FloatArray:
+    def logits(self, features: FloatArray, place: _Place) -> FloatArray:
         """Return `(n, outputs)`."""
+        # in standard deviations from the mean
+        x = np.clip((features - self.weights["mean"]) / self.weights["deviation"], -CLIP, CLIP)
         h: FloatArray = x @ self.weights["features.weight"]
         h += self.weights["features.bias"]
         np.maximum(h, 0, out=h)

@@ -88,7 +88,6 @@ def test_the_page_of_an_indexed_skill_imports_what_it_needs(options: list[str], 
     stages = (
         "parsing.blocks",
         "parsing.merge_rules",
-        "parsing.sentences",
         "graph.edges",
         "classifiers.features",
     )

@@ -103,14 +103,16 @@ def test_semantic_edges_equal_a_naive_search(block: int, most: int, monkeypatch:
     nodes = document("\n".join(["line"] * 150))
     expected = naive_neighbours(rows, threshold=0.85, most=most)
     assert len(expected) > 50
-    edges = semantic_edges(nodes, rows, max_neighbours=most)
+    monkeypatch.setattr(graph, "MAX_NEIGHBOURS", most)
+    edges = semantic_edges(nodes, rows)
     assert {(edge.source, edge.target): edge.weight for edge in edges} == pytest.approx(expected, abs=2e-6)
 
 
 def test_a_repeated_line_keeps_its_nearest_repetitions(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(graph, "BLOCK_ROWS", 50)
     nodes = document("\n".join(["the same line"] * 300))
-    edges = semantic_edges(nodes, bag_of_words(nodes), max_neighbours=4)
+    monkeypatch.setattr(graph, "MAX_NEIGHBOURS", 4)
+    edges = semantic_edges(nodes, bag_of_words(nodes))
     assert pairs(edges) == {(i, j) for i in range(300) for j in range(i + 1, min(i + 5, 300))}
 
 
@@ -126,18 +128,6 @@ def test_an_empty_row_is_similar_to_nothing() -> None:
 def test_rows_must_match_nodes() -> None:
     with raises(ValueError):
         infer_edges(document("a\nb"), np.ones((3, 4), dtype=np.float32))
-
-
-@pytest.mark.parametrize("wrong", [{"threshold": 1.5}, {"threshold": -0.1}, {"max_neighbours": 0}])
-def test_limits_are_checked(wrong: dict[str, float]) -> None:
-    with raises(ValueError):
-        semantic_edges(document("a"), np.ones((1, 4), dtype=np.float32), **wrong)  # type: ignore[arg-type]
-
-
-def test_the_limits_themselves_are_allowed() -> None:
-    nodes, rows = document("a\nb"), np.array([[1, 0], [0.1, np.sqrt(0.99)]], dtype=np.float32)
-    assert pairs(semantic_edges(nodes, rows, threshold=0)) == {(0, 1)}
-    assert semantic_edges(nodes, np.ones((2, 1), dtype=np.float32), threshold=1) == ()
 
 
 # ---- reference

@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 
 from rust_panics import PANICS, needs_panic
-from skillpager.parsing.sentences import WINDOW, sentence_starts
+from skillpager.parsing.blocks import WINDOW, sentence_starts
 
 
 def split(text: str) -> list[str]:
@@ -82,7 +82,7 @@ def test_no_text_makes_the_search_quadratic(unit: str) -> None:
 def test_text_on_which_the_segmenter_fails_is_one_sentence(
     before: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("skillpager.parsing.sentences._WIDE_BLANK", re.compile(r"(?!)"))
+    monkeypatch.setattr("skillpager.parsing.blocks._WIDE_BLANK", re.compile(r"(?!)"))
     text = f"{before}{PANICS}. Next."
     assert split(text) == [text]
     (message,) = caplog.messages

@@ -1,25 +1,28 @@
 """Infer the edges between typed nodes: one pure function per edge kind.
 
-The default strategy reads no edges; the graph baselines and the drawings do. Each function takes a few passes
-over the nodes with dictionary look-ups; only the cosines are quadratic, in blocked matrix products.
+The default strategy reads no edges; the graph baselines and the drawings do. Only the cosines take quadratic
+time, in blocked matrix products. Names of sections and files are looked up token by token in one dictionary,
+so that the time depends on the length of the text and not on the number of headings.
 
 Reference: paper §3.1, Edge Inference.
 """
 
 import re
 from bisect import bisect_left
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from itertools import pairwise
+from posixpath import basename, dirname, join, normpath
+from urllib.parse import unquote
 
 import numpy as np
 from numpy.typing import NDArray
 
-from skillpager.graph.mentions import collect_names, linked_sections, mentioned_sections
-from skillpager.sections import Section, find_sections
-from skillpager.types import Edge, EdgeKind, FloatArray, Node, NodeType
+from skillpager.sections import Section, Trail, find_sections, trail_of
+from skillpager.types import Edge, EdgeKind, FloatArray, Node, NodeType, TileKind
 
-SEMANTIC_THRESHOLD = 0.85  # paper §3.1
+SEMANTIC_THRESHOLD = 0.85  # the τ of paper §3.1
 MAX_NEIGHBOURS = 16  # without a limit, a document that repeats one line would give a dense graph
 BLOCK_ROWS = 1024  # a block of cosines is 4 MB
 MICRO = 10**6  # cosines are compared in millionths: further digits depend on the machine
@@ -37,6 +40,54 @@ CUE = re.compile(
 )
 CODE_SPAN = re.compile(r"(?<!`)`([^`\s]{4,80})`(?!`)")  # shorter ones occur everywhere
 
+MIN_LETTERS, MIN_IDEOGRAPHS = 4, 3  # shorter names are everyday words
+MAX_WORDS = 8  # longer headings are sentences, which are not cited word for word
+MAX_TITLE = 200  # characters of a heading that are read, so that no pattern runs over a 2 MB line
+
+_IDEOGRAPH = r"\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
+# Link destinations and URLs are single tokens, so that their words do not count as names; punctuation at the
+# end of a phrase is a token, so that no name is found across it.
+TOKEN = re.compile(
+    r"\]\([^)\s]*|https?://\S+|(?<![\w-])--[^\W\d_][\w-]*"
+    rf"|[{_IDEOGRAPH}]|[^\W{_IDEOGRAPH}]+|[.,;:!?](?=\s|$)|[()|]"
+)
+_SEPARATORS = r"(?:[^\w-]|-(?!-))*"  # all but the dashes of a flag
+NUMBER = re.compile(
+    rf"{_SEPARATORS}"
+    r"(?P<label>(?:step|phase|stage|part|section|appendix|chapter|schritt|teil|abschnitt)\s+\d+\w?\b)?"
+    rf"(?:\d+(?:\.\d+)*(?=[.):\s]))?{_SEPARATORS}",
+    re.IGNORECASE,
+)
+ASIDE = re.compile(r"\([^)]*\)\s*$")
+WORD = re.compile(r"--[a-z][\w-]+|\w+(?:\.\w+)*(?:\(\))?")
+CODE_LIKE = re.compile(r"^--|\w_\w|\.[^\W\d]|\(\)|[a-z]\d*[A-Z]")
+LINK = re.compile(r"\]\(\s*<?([^)>\s]+)|^ {0,3}\[[^\]\n]+\]:\s*<?([^>\s]+)", re.MULTILINE)
+
+FOLDERS = frozenset({"assets", "references", "resources", "scripts"})  # parts of paths that name nothing
+# headings of many documents count as named only with one of these pointers
+POINTERS = ("see {}", "see the {}", "see section {}", "{} section", "section {}", "siehe {}")
+GENERIC = frozenset(
+    """about|advanced|advanced usage|anti patterns|approach|arguments|background|basic usage|basics
+    |best practices|checklist|code|commands|common issues|common mistakes|common patterns|common pitfalls
+    |common workflows|concepts|configuration|considerations|constraints|context|core capabilities
+    |core concepts|criteria|data|dataset|datasets|definition|dependencies|description|design|details
+    |development|documentation|environment|error handling|errors|example|example usage|examples|features
+    |file|files|filter|final|flow|format|formats|further reading|general|getting started|goal|goals|guide
+    |guidelines|how it works|how to use|implementation|important|input|inputs|install|installation
+    |instructions|integration|introduction|key concepts|key features|key points|language|license|limitations
+    |links|list|main|method|methods|model|models|name|next steps|note|notes|option|options|output
+    |output format|outputs|overview|parameters|pattern|patterns|performance|pitfalls|prerequisites
+    |principles|problem|process|processes|project|purpose|python|query|quick reference|quick start
+    |quickstart|reference|related skills|report|requirements|resource|response|result
+    |results|rule|rules|running|scope|script|security|see also|select|setup|solution|step|steps
+    |structure|style|summary|support|syntax|task|tasks|template|templates|test|testing|tests|text
+    |the process|tips|title|tool|tools|troubleshooting|type|types|usage|users|variables|version|warning
+    |what this does|when not to use|when to use|when to use this skill|workflow|workflows
+    |ablauf|allgemein|anleitung|beispiel|beispiele|einleitung|fehler|grundlagen|hinweis|hinweise|nutzung
+    |schritte|übersicht|überblick|verwendung|voraussetzungen|zusammenfassung
+    |使 用 方 法|使 用 说 明|注 意 事 项|常 见 问 题|快 速 开 始""".replace("\n    ", "").split("|")
+)
+
 
 def infer_edges(nodes: Sequence[Node], embeddings: FloatArray) -> tuple[Edge, ...]:
     """Return the edges of all four kinds, sorted by source, target and kind.
@@ -47,9 +98,9 @@ def infer_edges(nodes: Sequence[Node], embeddings: FloatArray) -> tuple[Edge, ..
 
     Raises:
         ValueError: The number of rows is not that of the nodes.
-
-    Reference: paper §3.1, Edge Inference.
     """
+    if len(embeddings) != len(nodes):
+        raise ValueError(f"{len(nodes)} nodes need as many rows, not {len(embeddings)}")
     semantic = semantic_edges(nodes, embeddings)
     edges = (*sequence_edges(nodes), *semantic, *reference_edges(nodes), *condition_edges(nodes))
     return tuple(sorted(edges, key=lambda edge: (edge.source, edge.target, edge.kind)))
@@ -64,59 +115,36 @@ def sequence_edges(nodes: Sequence[Node]) -> tuple[Edge, ...]:
     )
 
 
-def semantic_edges(
-    nodes: Sequence[Node],
-    embeddings: FloatArray,
-    *,
-    threshold: float = SEMANTIC_THRESHOLD,
-    max_neighbours: int = MAX_NEIGHBOURS,
-) -> tuple[Edge, ...]:
-    """Return an edge from the earlier to the later node of each pair whose cosine exceeds `threshold`.
+def semantic_edges(nodes: Sequence[Node], embeddings: FloatArray) -> tuple[Edge, ...]:
+    """Return an edge from the earlier to the later node of each pair whose cosine exceeds the threshold.
 
-    The weight is the cosine, rounded to millionths. A node is linked to its `max_neighbours` most
-    similar later nodes; ties go to the earlier one. Memory is a few blocks for any number of nodes.
-
-    Args:
-        nodes: All nodes of one skill, in document order.
-        embeddings: `(len(nodes), dim)` float32, rows unit length, row i belongs to `nodes[i]`.
-        threshold: The paper's τ.
-        max_neighbours: Most semantic edges that leave one node.
-
-    Raises:
-        ValueError: There is not one row per node, or `threshold` or `max_neighbours` is out of range.
+    The arguments are those of `infer_edges`. The weight is the cosine, rounded to millionths. A node is
+    linked to its `MAX_NEIGHBOURS` most similar later nodes; ties go to the earlier one. Memory is a few
+    blocks for any number of nodes.
     """
-    if len(embeddings) != len(nodes):
-        raise ValueError(f"{len(nodes)} nodes need as many rows, not {len(embeddings)}")
-    if not 0 <= threshold <= 1 or max_neighbours < 1:
-        raise ValueError(
-            f"threshold {threshold} is not in [0, 1], or max_neighbours {max_neighbours} below 1"
-        )
-    floor = round(threshold * MICRO)
     return tuple(
         Edge(nodes[earlier].ordinal, nodes[later].ordinal, EdgeKind.SEMANTIC, micros / MICRO)
         for start in range(0, len(nodes), BLOCK_ROWS)
-        for earlier, later, micros in _neighbours(embeddings, start, floor, max_neighbours)
+        for earlier, later, micros in _neighbours(embeddings, start)
     )
 
 
-def _neighbours(embeddings: FloatArray, start: int, floor: int, count: int) -> Iterator[tuple[int, int, int]]:
-    """Yield earlier row, later row and cosine in millionths, above `floor`, for the block from `start`."""
+def _neighbours(embeddings: FloatArray, start: int) -> Iterator[tuple[int, int, int]]:
+    """Yield earlier row, later row and cosine in millionths for the block of earlier rows from `start`."""
+    floor = round(SEMANTIC_THRESHOLD * MICRO)
     block = embeddings[start : start + BLOCK_ROWS]
-    best = np.zeros((len(block), count), dtype=np.int64)
+    best = np.zeros((len(block), MAX_NEIGHBOURS), dtype=np.int64)
     for column in range(start, len(embeddings), BLOCK_ROWS):
         cosines = block @ embeddings[column : column + BLOCK_ROWS].T
         if column == start:
             cosines = np.triu(cosines, 1)  # later nodes only; zeros are above no threshold
-        least = np.maximum(best.min(axis=1) >> COLUMN_BITS, floor)
-        rows = np.flatnonzero(_micros(cosines.max(axis=1)) > least)
-        if not len(rows):
-            continue
+        rows = np.flatnonzero(_micros(cosines.max(axis=1)) > floor)
         # keys order by cosine, then by earlier column. They are distinct except for 0 (a cosine not above
         # `floor`), so that the partition, which is not stable, has the same result on any machine
         micros = _micros(cosines[rows])
         columns = np.arange(column, column + micros.shape[1])
         keys = np.where(micros > floor, (micros << COLUMN_BITS) + LAST_COLUMN - columns, 0)
-        best[rows] = np.partition(np.hstack([best[rows], keys]), -count)[:, -count:]
+        best[rows] = np.partition(np.hstack([best[rows], keys]), -MAX_NEIGHBOURS)[:, -MAX_NEIGHBOURS:]
     for row, slot in np.argwhere(best).tolist():
         key = int(best[row, slot])
         yield start + row, LAST_COLUMN - (key & LAST_COLUMN), key >> COLUMN_BITS
@@ -205,3 +233,111 @@ def _last(positions: Sequence[int], start: int, end: int) -> list[int]:
     """Return the last of the ascending `positions` in `[start, end)`, if there is one."""
     index = bisect_left(positions, end)
     return [position for position in positions[max(index - 1, 0) : index] if position >= start]
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """The names of the sections of a skill; a name is tokens joined by spaces.
+
+    Attributes:
+        places: The first section with a name within a trail; the empty trail is the whole skill.
+        beginnings: Every name and every beginning of a name, in whole tokens.
+        anchors: Sections by file and anchor, built as code hosts do; a file has the anchor "".
+    """
+
+    places: dict[tuple[Trail, str], Section] = field(default_factory=dict)
+    beginnings: set[str] = field(default_factory=set)
+    anchors: dict[tuple[str, str], Section] = field(default_factory=dict)
+
+
+def collect_names(sections: Sequence[Section]) -> Names:
+    """Return the names of all sections; titles take precedence over identifiers, then earlier sections."""
+    names = Names()
+    for naming in (_titles, _identifiers):
+        for section in sections:
+            for plain in filter(_is_specific, naming(section)):
+                for pointer in POINTERS if plain in GENERIC else ("{}",):
+                    words = pointer.format(plain).split()
+                    beginnings = [" ".join(words[: count + 1]) for count in range(len(words))]
+                    names.beginnings.update(beginnings)
+                    for depth in range(len(section.trail)):
+                        names.places.setdefault((section.trail[:depth], beginnings[-1]), section)
+    repeats: Counter[tuple[str, str]] = Counter()
+    for section in sections:
+        file, title = section.trail[0], section.trail[-1] if len(section.trail) > 1 else ""
+        anchor = re.sub(r"[^\w\- ]", "", title.casefold()).replace(" ", "-")
+        # the second heading with the same text gets `-1`, and so on
+        count = repeats[file, anchor]
+        repeats[file, anchor] += 1
+        names.anchors.setdefault((file, f"{anchor}-{count}" if count else anchor), section)
+    return names
+
+
+def mentioned_sections(node: Node, names: Names) -> Iterator[Section]:
+    """Yield the sections that the text of `node` names, except those that it is in; of a name the closest."""
+    trail = trail_of(node)
+    scopes = [trail[:depth] for depth in range(len(trail), -1, -1)]
+    for name in _names_in(TOKEN.findall(node.text.casefold()), names):
+        section = next(names.places[scope, name] for scope in scopes if (scope, name) in names.places)
+        if not section.holds(node):
+            yield section
+
+
+def linked_sections(node: Node, names: Names) -> Iterator[Section]:
+    """Yield the sections, or for unknown anchors the files, that links in `node` lead to from elsewhere."""
+    if node.kind is TileKind.CODE:
+        return
+    for inline, definition in LINK.findall(node.text):
+        path, _, anchor = unquote(inline or definition).partition("#")
+        file = normpath(join(dirname(node.span.file), path)) if path else node.span.file
+        section = names.anchors.get((file, anchor.casefold()), names.anchors.get((file, "")))
+        if section and not section.holds(node):
+            yield section
+
+
+def _name(text: str) -> str:
+    return " ".join(TOKEN.findall(text.casefold())).strip(" .,;:!?()|")
+
+
+def _titles(section: Section) -> Iterator[str]:
+    """Yield a file's path and name, or a heading without number or aside, and its label ("Step 3")."""
+    title = section.trail[-1][:MAX_TITLE]
+    number = NUMBER.match(title)
+    if len(section.trail) == 1:
+        yield from (_name(title), _name(basename(title)))
+    elif number:
+        bare = title[number.end() :]
+        yield from (_name(bare), _name(ASIDE.sub("", bare)), _name(number["label"] or ""))
+
+
+def _identifiers(section: Section) -> Iterator[str]:
+    """Yield the words of a heading that look like code, as names."""
+    words = WORD.findall(section.trail[-1]) if len(section.trail) > 1 else []
+    yield from (_name(word) for word in words if CODE_LIKE.search(word))
+
+
+def _is_specific(name: str) -> bool:
+    """Return whether a name is long enough to be specific, and short enough to be cited."""
+    words = name.split()
+    ideographs = sum(len(word) == 1 and word > "\u3040" for word in words)
+    long_enough = ideographs >= MIN_IDEOGRAPHS or len(name) - 2 * ideographs >= MIN_LETTERS
+    return long_enough and len(words) <= MAX_WORDS + ideographs and name not in FOLDERS
+
+
+def _names_in(tokens: Sequence[str], names: Names) -> list[str]:
+    """Return the names in `tokens`, each once; the longest at each position, without names inside it."""
+    found: dict[str, None] = {}
+    end = 0
+    for start in range(len(tokens)):
+        if start < end:
+            continue
+        longest = candidate = ""
+        for position in range(start, len(tokens)):
+            candidate = f"{candidate} {tokens[position]}".lstrip()
+            if candidate not in names.beginnings:
+                break
+            if ((), candidate) in names.places:
+                longest, end = candidate, position + 1
+        if longest:
+            found[longest] = None
+    return list(found)
