@@ -228,7 +228,7 @@ def test_routing_works_without_a_file(skills: Path, tmp_path: Path, caplog: pyte
         assert names(library.route("topic7", k=1)) == ["skill-7"]
     write(skills, 12)
     assert names(route(library, "topic12", 1)) == ["skill-12"]
-    assert len({record.message for record in caplog.records if "stay in memory" in record.message}) == 1
+    assert len({record.message for record in caplog.records if "is not stored" in record.message}) == 1
 
 
 def test_readings_that_cannot_be_stored_cost_one_warning(

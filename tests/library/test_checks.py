@@ -8,9 +8,16 @@ import pytest
 
 from conftest import SAMPLES
 from skillpager.encoders.builtin import BuiltinEncoder
-from skillpager.library.checks import HOSTS, check_library, find_overlaps, listing_finding
+from skillpager.library.checks import (
+    OVERLAP,
+    CheckedSkill,
+    check_library,
+    listing_findings,
+    overlap_findings,
+)
 from skillpager.library.copies import sketch_of
-from skillpager.library.skill_checks import OVERLAP, CheckedSkill, Finding, Kind, Limits, Severity
+from skillpager.library.filters import _read_folder
+from skillpager.library.skill_checks import Finding, Kind, Severity
 
 DESCRIPTION = "Restore PostgreSQL dumps. Use when a table was dropped."
 
@@ -172,10 +179,9 @@ def test_files_that_hosts_load_whole_are_short(tmp_path: Path) -> None:
     shutil.rmtree(tmp_path / "a")
     skill(tmp_path / "a", "line\n" * 496)
     assert "SKILL.md has 502 lines (over 500)" in the(tmp_path).problem
-    limits = Limits(body_lines=1_000, body_tokens=100)
-    finding = the(tmp_path, limits=limits)
-    assert finding.kind is Kind.SIZE
-    assert "tokens (over 100)" in finding.problem
+    shutil.rmtree(tmp_path / "a")
+    skill(tmp_path / "a", " ".join(["word"] * 5_100))
+    assert "tokens (over 5,000)" in the(tmp_path).problem
 
 
 def test_licences_that_are_missing_or_unknown(tmp_path: Path) -> None:
@@ -188,11 +194,14 @@ def test_licences_that_are_missing_or_unknown(tmp_path: Path) -> None:
         assert (finding.kind, finding.line, finding.value) == (Kind.LICENCE, 4, stated)
     file.write_text(f"---\nname: a\ndescription: {DESCRIPTION}\n---\nText.\n")
     (file.parent / "package.json").write_text('{"license": "Our own"}')
+    _read_folder.cache_clear()
     assert "package.json states no licence that is known" in the(tmp_path).problem
     (file.parent / "package.json").write_text('{"license": "MIT"}')
+    _read_folder.cache_clear()
     assert check(tmp_path) == []
     # the text of a licence file is for people to read
     (file.parent / "package.json").rename(file.parent / "LICENSE")
+    _read_folder.cache_clear()
     assert check(tmp_path) == []
 
 
@@ -224,28 +233,26 @@ def test_skills_that_take_each_others_queries(tmp_path: Path) -> None:
     skill(tmp_path / "silent", description=None, more="license: MIT\n")
     overlaps = [each for each in check(tmp_path) if each.kind is Kind.OVERLAP]
     assert [(each.file, each.line, each.value) for each in overlaps] == [(first, 3, str(second))]
-    limits = Limits(overlap=1.0)
-    assert Kind.OVERLAP not in {each.kind for each in check(tmp_path, limits=limits)}
 
 
-def test_descriptions_that_differ_in_the_product_do_not_overlap() -> None:
-    texts = [
-        (f"{name}-automation", f"Automate {name} tasks. Always search tools first for current schemas.")
-        for name in ("svix", "parseur")
-    ]
+def entry(name: str, description: str, when: str = "") -> CheckedSkill:
+    return CheckedSkill(Path(f"/skills/{name}/SKILL.md"), name, description, when, "", sketch_of(""), {})
+
+
+def overlaps(texts: list[tuple[str, str]], known: tuple[tuple[Path, Path], ...] = ()) -> list[str]:
+    """Return the problems of skills that are alike by their embeddings."""
     rows = BuiltinEncoder().encode_documents([f"{name}: {text}" for name, text in texts])
     assert rows[0] @ rows[1] > OVERLAP
-    assert find_overlaps(texts, rows) == []
-    # a second one for the same product takes the queries of the first
-    texts[1] = ("automation", texts[0][1])
-    (overlap,) = find_overlaps(texts, rows)
-    assert (overlap.place, overlap.other, overlap.more) == (0, 1, 0)
-    assert find_overlaps(texts, rows, known={(0, 1)}) == []
+    return [each.problem for each in overlap_findings([entry(*each) for each in texts], rows, known)]
 
 
 @pytest.mark.parametrize(
     "texts",
     [
+        [  # the product in the name
+            (f"{name}-automation", f"Automate {name} tasks. Always search tools first for current schemas.")
+            for name in ("svix", "parseur")
+        ],
         [  # each names its product twice, if not in its name
             ("configure", "Set up the Discord channel. Use when the user pastes a Discord bot token."),
             ("configure", "Set up the Telegram channel. Use when the user pastes a Telegram bot token."),
@@ -261,42 +268,43 @@ def test_descriptions_that_differ_in_the_product_do_not_overlap() -> None:
     ],
 )
 def test_descriptions_that_are_told_apart_by_their_words_do_not_overlap(texts: list[tuple[str, str]]) -> None:
-    rows = BuiltinEncoder().encode_documents([f"{name}: {text}" for name, text in texts])
-    assert rows[0] @ rows[1] > OVERLAP
-    assert find_overlaps(texts, rows) == []
+    assert overlaps(texts) == []
+
+
+def test_a_second_skill_for_the_same_product_takes_the_queries_of_the_first() -> None:
+    text = "Automate svix tasks. Always search tools first for current schemas."
+    texts = [("svix-automation", text), ("automation", text)]
+    (problem,) = overlaps(texts)
+    assert problem.startswith(
+        "the description is nearly that of 'automation' in /skills/automation/SKILL.md (0.9"
+    )
+    assert overlaps(texts, ((entry(*texts[0]).file, entry(*texts[1]).file),)) == []
 
 
 def test_each_pair_is_told_once_and_the_nearest_by_name() -> None:
     rows = np.eye(4, 3, dtype=np.float32)
     rows[1] = rows[2] = rows[0]
-    texts = [("a", "same words")] * 4
-    overlaps = find_overlaps(texts, rows)
-    assert [(each.place, each.other, each.more) for each in overlaps] == [(0, 1, 1), (2, 0, 1)]
-
-
-def entry(name: str, description: str, when: str = "") -> CheckedSkill:
-    return CheckedSkill(Path(f"/skills/{name}/SKILL.md"), name, description, when, "", sketch_of(""), {})
+    skills = [entry(name, "same words") for name in ("a", "a a", "a a a", "a a a a")]
+    found = [(each.file.parent.name, each.value, each.problem) for each in overlap_findings(skills, rows)]
+    assert [(name, Path(value).parent.name) for name, value, _ in found] == [("a", "a a"), ("a a a", "a")]
+    assert all(problem.endswith("queries, and 1 more come as near") for *_, problem in found)
 
 
 def test_hosts_have_no_room_for_many_descriptions() -> None:
-    claude, codex = HOSTS
     # "- a-name: " and the line end take 11 characters, so an entry takes 100
     skills = [entry("a-name", "x" * 89)]
-    assert listing_finding(claude, skills * 80, Path()) is None
-    finding = listing_finding(claude, skills * 100, Path())
-    assert finding is not None
-    assert finding.value == "10000"
-    assert "has 10,000 characters, and Claude Code shows 8,000" in finding.problem
-    assert "about 78 of 100 descriptions fit" in finding.problem
-    assert listing_finding(codex, skills * 100, Path()) is None
-    finding = listing_finding(codex, skills * 1_000, Path())
-    assert finding is not None
-    assert "even without descriptions only about 530 of 1,000 skills fit" in finding.problem
+    assert list(listing_findings(skills * 80, Path())) == []
+    (claude,) = listing_findings(skills * 100, Path())
+    assert claude.value == "10000"
+    assert "has 10,000 characters, and Claude Code shows 8,000" in claude.problem
+    assert "about 78 of 100 descriptions fit" in claude.problem
+    _, codex = listing_findings(skills * 1_000, Path())
+    assert "even without descriptions only about 530 of 1,000 skills fit" in codex.problem
     # longer descriptions are cut
     most = 8_000 // len("- a: \n" + "x" * 1_536)
     long = [entry("a", "x" * 1_000, "x" * 1_000)]
-    assert listing_finding(claude, long * most, Path()) is None
-    assert listing_finding(claude, long * (most + 1), Path()) is not None
+    assert list(listing_findings(long * most, Path())) == []
+    assert len(list(listing_findings(long * (most + 1), Path()))) == 1
 
 
 def test_a_library_that_a_host_does_not_show_is_told_at_its_folder(tmp_path: Path) -> None:

@@ -14,7 +14,6 @@ from unittest.mock import Mock
 import pytest
 
 import skillpager.files
-import skillpager.library.agent_folders
 import skillpager.library.discovery
 import skillpager.library.library
 import skillpager.parsing.skill
@@ -62,49 +61,19 @@ def test_skills_of_every_agent_are_found(tmp_path: Path) -> None:
     for number, folder in enumerate(folders):
         make(folder, f"skill-{number}")
     assert [skill.path.parent for skill in discover(folders)] == folders
-
-
-def test_variables_move_the_folders_of_agents(tmp_path: Path) -> None:
     environ = {"CLAUDE_CONFIG_DIR": "/cc", "COPILOT_HOME": "/co", "XDG_CONFIG_HOME": "/x"}
-    folders = {str(folder) for folder in search_folders(home=tmp_path, environ=environ)}
-    assert {"/cc/skills", "/co/skills", "/x/opencode/skills"} <= folders
-    assert str(tmp_path / ".claude" / "skills") not in folders
+    moved = {str(folder) for folder in search_folders(home=tmp_path, environ=environ)}
+    assert {"/cc/skills", "/co/skills", "/x/opencode/skills"} <= moved
+    assert str(tmp_path / ".claude" / "skills") not in moved
 
 
-def test_plugins_have_their_skills_found_below_any_folder(tmp_path: Path) -> None:
-    plugins = tmp_path / ".claude" / "plugins"
-    make(plugins / "cache" / "market" / "tool" / "1.0" / "skills", "cached")
-    make(plugins / "marketplaces" / "market" / "plugins" / "other" / "skills", "offered")
-    make(plugins / "docs", "beside")
-    make(plugins / "node_modules" / "package" / "skills", "package")
-    (plugins / "cache" / "loop").symlink_to(plugins)
-    found = discover(search_folders(project=tmp_path / "p", home=tmp_path, environ={}))
-    assert [skill.name for skill in found] == ["cached", "offered"]
-
-
-def test_list_of_plugins_leaves_out_those_that_are_not_installed(tmp_path: Path) -> None:
-    plugins = tmp_path / ".claude" / "plugins"
-    versions = [plugins / "cache" / "market" / "tool" / version for version in ("1.0", "1.1")]
-    for version in versions:
-        make(version / "skills", "tool", description=version.name)
-    make(plugins / "marketplaces" / "market" / "plugins" / "other" / "skills", "offered")
-    listed = {"version": 2, "plugins": {"tool@market": [{"scope": "user", "installPath": str(versions[1])}]}}
-    (plugins / "installed_plugins.json").write_text(json.dumps(listed))
-    assert plugin_folders(plugins) == [versions[1] / "skills"]
+def test_installed_plugins_have_skills(tmp_path: Path) -> None:
+    listed = {"version": 2, "plugins": {"tool@market": [{"scope": "user", "installPath": "/plugins/tool"}]}}
+    (tmp_path / "installed_plugins.json").write_text(json.dumps(listed))
+    assert plugin_folders(tmp_path) == [Path("/plugins/tool/skills")]
     for damaged in ("", "[]", '{"plugins": [1]}', '{"plugins": {"a": 1}}', "[" * 100_000, "\udcff"):
-        (plugins / "installed_plugins.json").write_text(damaged, errors="surrogateescape")
-        assert len(plugin_folders(plugins)) == 3
-
-
-def test_search_for_plugins_ends(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    monkeypatch.setattr(skillpager.library.agent_folders, "MAX_PLUGIN_FOLDERS", 10)
-    make(tmp_path / "a" / "skills", "near")
-    for number in range(30):
-        make(tmp_path / "many" / str(number) / "skills", "far")
-    assert 1 <= len(plugin_folders(tmp_path)) < 10
-    assert "more than 10 folders" in caplog.text
+        (tmp_path / "installed_plugins.json").write_text(damaged, errors="surrogateescape")
+        assert plugin_folders(tmp_path) == []
 
 
 def test_a_library_notices_a_new_plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -113,42 +82,33 @@ def test_a_library_notices_a_new_plugin(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.chdir(tmp_path)
     library = Library(SkillPager())
     assert library.skills() == []
-    make(tmp_path / ".claude" / "plugins" / "cache" / "m" / "p" / "1" / "skills", "new")
+    make(tmp_path / "plugin" / "skills", "new")
+    listed = {"plugins": {"p@m": [{"installPath": str(tmp_path / "plugin")}]}}
+    (tmp_path / ".claude" / "plugins").mkdir(parents=True)
+    (tmp_path / ".claude" / "plugins" / "installed_plugins.json").write_text(json.dumps(listed))
     assert [skill.name for skill in library.found(fresh=True)] == ["new"]
 
 
-def test_a_copy_is_found_once_and_another_skill_of_its_name_is_shadowed(tmp_path: Path) -> None:
-    first = make(tmp_path / "a", "same")
-    make(tmp_path / "b", "same")
-    other = make(tmp_path / "c", "same", description="another")
-    make(tmp_path / "d", "same", description="another")
-    found = discover(tmp_path / name for name in "abcd")
-    assert [(skill.path, skill.shadowed_by) for skill in found] == [(first, None), (other, first)]
-
-
-def test_a_nearer_skill_shadows_a_farther_one(tmp_path: Path) -> None:
-    near, far = make(tmp_path / "near", "same"), make(tmp_path / "far", "same", "another")
-    make(tmp_path / "far", "other")
-    found = discover([tmp_path / "near", tmp_path / "far", tmp_path / "missing"])
-    assert [(skill.name, skill.path, skill.shadowed_by) for skill in found] == [
+def test_a_nearer_skill_shadows_a_farther_one_and_copies_are_found_once(tmp_path: Path) -> None:
+    near = make(tmp_path / "near", "same")
+    make(tmp_path / "copy", "same")
+    far = make(tmp_path / "far", "same", "another")
+    make(tmp_path / "far-copy", "same", "another")
+    other = make(tmp_path / "far", "other")
+    folders = [tmp_path / name for name in ("near", "copy", "missing", "far", "far-copy")]
+    assert [(skill.name, skill.path, skill.shadowed_by) for skill in discover(folders)] == [
         ("same", near, None),
-        ("other", tmp_path / "far" / "other", None),
+        ("other", other, None),
         ("same", far, near),
     ]
-    assert locate("same", lambda: [tmp_path / "near", tmp_path / "far"]) == near
-
-
-def test_version_control_and_packages_are_not_searched(tmp_path: Path) -> None:
-    make(tmp_path / "a" / "b", "deep")
-    make(tmp_path / ".git", "hidden")
-    make(tmp_path / "node_modules", "package")
-    assert [skill.name for skill in discover([tmp_path])] == ["deep"]
+    assert locate("same", lambda: folders) == near
 
 
 def test_skills_deep_in_a_folder_of_repositories_are_found(tmp_path: Path) -> None:
     plugin = tmp_path / "owner__repository" / ".github" / "plugins" / "azure" / "skills" / "group" / "sub"
     make(plugin, "deep")
-    assert [skill.name for skill in discover([tmp_path])] == ["deep"]
+    make(tmp_path / ".git", "hidden")
+    make(tmp_path / "node_modules", "package")
     make(tmp_path.joinpath(*"abcdefghij"), "too-deep")
     assert [skill.name for skill in discover([tmp_path])] == ["deep"]
 
@@ -165,21 +125,6 @@ def test_a_large_library_may_have_as_many_more_folders(
         (tmp_path / f"empty-{number}").mkdir()
     discover([tmp_path])
     assert "more than 3 folders without a skill" in caplog.text
-
-
-def test_a_broken_skill_is_listed_with_its_problem(tmp_path: Path) -> None:
-    make(tmp_path, "good")
-    (tmp_path / "bad").mkdir()
-    (tmp_path / "bad" / "SKILL.md").write_bytes(b"\0\0")
-    problems = {skill.name: skill.problem for skill in discover([tmp_path])}
-    assert problems["good"] is None
-    assert "binary" in str(problems["bad"])
-
-
-def test_a_folder_that_links_to_itself_ends(tmp_path: Path) -> None:
-    make(tmp_path, "one")
-    (tmp_path / "loop").symlink_to(tmp_path, target_is_directory=True)
-    assert [skill.name for skill in discover([tmp_path])] == ["one"]
 
 
 def test_a_path_is_taken_as_it_is_and_an_unknown_name_says_what_is_close(tmp_path: Path) -> None:
@@ -223,15 +168,6 @@ def test_a_library_names_what_comes_close_and_what_is_broken(tmp_path: Path) -> 
         library.skill("postgres-backups")
     with raises(UnknownSkillError):
         library.skill("broken")
-
-
-def test_a_library_notices_a_new_skill(tmp_path: Path) -> None:
-    make(tmp_path, "first")
-    library = Library(SkillPager(), [tmp_path])
-    assert [skill.name for skill in library.skills()] == ["first"]
-    make(tmp_path, "second")
-    assert library.skill("second").path == tmp_path / "second"
-    assert [skill.name for skill in library.skills()] == ["first", "second"]
 
 
 def test_one_odd_skill_does_not_hide_the_others(tmp_path: Path) -> None:
@@ -411,34 +347,21 @@ def test_a_problem_of_the_system_passes(tmp_path: Path, monkeypatch: pytest.Monk
     assert library.found(fresh=True)[0].problem is None
 
 
-def test_unknown_names_do_not_search_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    make(tmp_path, "one")
-    (tmp_path / "misnamed").mkdir()
-    (tmp_path / "misnamed" / "SKILL.md").write_text("---\nname: other\n---\ntext\n", encoding="utf-8")
-    (tmp_path / "again").symlink_to(tmp_path / "one")
+def test_a_library_notices_new_and_removed_skills(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = make(tmp_path, "first")
     library = Library(SkillPager(), [tmp_path])
-    library.skills()
+    assert [skill.name for skill in library.skills()] == ["first"]
     monkeypatch.setattr(skillpager.library.library, "RESCAN_SECONDS", 1e9)
     searches = count_calls(monkeypatch, skillpager.library.library, "discover")
-    for name in ("unknown", "misnamed", "one/..", "..", "", "x" * 5_000, "a\0b", "\udc80"):
-        for _ in range(3):
-            with pytest.raises(UnknownSkillError):
-                library.skill(name)
-    assert searches == []
-    new = make(tmp_path, "new")
-    assert library.skill("new").path == new
-    assert len(searches) == 1
-
-
-def test_a_new_skill_in_a_folder_of_skills_is_found_by_the_next_search(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    make(tmp_path, "one")
-    library = Library(SkillPager(), [tmp_path])
-    library.skills()
     new = make(tmp_path / "team", "new")
+    for name in ("new", "unknown", "first/..", "..", "", "x" * 5_000, "a\0b", "\udc80"):
+        with pytest.raises(UnknownSkillError):
+            library.skill(name)
+    assert searches == []
     monkeypatch.setattr(skillpager.library.library, "RESCAN_SECONDS", 0.0)
+    shutil.rmtree(first)
     assert library.skill("new").path == new
+    assert [skill.name for skill in library.skills()] == ["new"]
 
 
 def test_while_one_thread_searches_the_others_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,5 @@
 """`skillpager list` and `skillpager library`: the skills that are found, their check, and published ones."""
 
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -104,44 +103,6 @@ def library() -> None:
     """Check a library of skills, or take skills out of a published one."""
 
 
-@dataclass(frozen=True, slots=True)
-class LimitOptions:
-    """Where findings begin, as in `skillpager.library.skill_checks.Limits`."""
-
-    description: Annotated[
-        int | None,
-        typer.Option(
-            "--max-description", metavar="N", min=1, help="Most characters of a description. [default: 1024]"
-        ),
-    ] = None
-    body_lines: Annotated[
-        int | None,
-        typer.Option("--max-lines", metavar="N", min=1, help="Most lines of a SKILL.md. [default: 500]"),
-    ] = None
-    body_tokens: Annotated[
-        int | None,
-        typer.Option("--max-tokens", metavar="N", min=1, help="Most tokens of its text. [default: 5000]"),
-    ] = None
-    near_copy: Annotated[
-        float | None,
-        typer.Option(
-            metavar="SHARE",
-            min=0.3,
-            max=1.0,
-            help="Least share of common text in near-copies. [default: 0.8]",
-        ),
-    ] = None
-    overlap: Annotated[
-        float | None,
-        typer.Option(
-            metavar="COSINE",
-            min=0.5,
-            max=1.0,
-            help="Least similarity of descriptions that overlap. [default: 0.8]",
-        ),
-    ] = None
-
-
 @app.command()
 @reported
 def check(
@@ -153,7 +114,6 @@ def check(
         ),
     ] = None,
     *,
-    limits: LimitOptions,
     as_json: AsJson = False,
 ) -> None:
     """Check skills as their authors would before others use them.
@@ -166,13 +126,13 @@ def check(
     \b
     Examples:
       skillpager library check examples/skills --ignore front-matter
-      skillpager library check examples/skills/git-bisect --max-lines 400 --json
+      skillpager library check examples/skills/git-bisect --json
     """
     from skillpager.cli import session
     from skillpager.json_types import to_json
     from skillpager.library.agent_folders import search_folders, shown_folders
     from skillpager.library.checks import check_library
-    from skillpager.library.skill_checks import Kind, Limits
+    from skillpager.library.skill_checks import Kind
     from skillpager.settings import load_settings
     from skillpager.tokens import default_counter
 
@@ -180,11 +140,10 @@ def check(
     for kind in sorted(set(ignore or ()) - set(Kind)):
         raise UsageError(f"There is no kind {kind!r} of findings: the kinds are {', '.join(Kind)}.")
     ignored = [Kind(kind) for kind in ignore or ()]
-    given = {name: value for name, value in asdict(limits).items() if value}
     places = folders or search_folders(load_settings().skills_dir)
     session.report_estimates(default_counter())
     with progress_bar("skills") as progress:
-        checked = check_library(places, limits=Limits(**given), ignore=ignored, progress=progress)
+        checked = check_library(places, ignore=ignored, progress=progress)
     if as_json:
         print_json(to_json(checked))
     else:

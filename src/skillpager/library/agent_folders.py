@@ -2,10 +2,10 @@
 
 import json
 import os
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from skillpager.files import SKIPPED_FOLDERS, entries_of, identity_of, read_bounded, warn_of_size
+from skillpager.files import read_bounded
 
 # the folders of several agents first, then those of one agent, by its name
 _SHARED = (".agents/skills", ".claude/skills")
@@ -27,10 +27,6 @@ USER_FOLDERS = (
 # Claude Code lists its plugins in this file of their folder
 PLUGINS_FILE = "installed_plugins.json"
 MAX_PLUGINS_BYTES = 1_000_000
-# levels of folders that are searched for `skills` below the plugins: cache/MARKETPLACE/PLUGIN/VERSION/skills,
-# or marketplaces/MARKETPLACE/plugins/PLUGIN/skills
-MAX_PLUGIN_DEPTH = 5
-MAX_PLUGIN_FOLDERS = 2_000
 # folders that a message names, of those that were searched in vain
 MAX_SHOWN_FOLDERS = 4
 
@@ -73,44 +69,13 @@ def moved_folders(home: Path, environ: Mapping[str, str]) -> dict[str, Path]:
 
 
 def plugin_folders(root: Path) -> list[Path]:
-    """Return the folders of skills in the plugins of Claude Code.
-
-    Its list of plugins tells which are installed: `root` also holds old versions, and whole marketplaces.
-    Without a list that can be read, these are all folders named `skills` below `root`.
-    """
-    installed = _installed_plugins(root / PLUGINS_FILE)
-    if installed is not None:
-        return [plugin / "skills" for plugin in installed]
-    found: list[Path] = []
-    seen: set[Hashable] = set()
-    level = [root]
-    for _ in range(MAX_PLUGIN_DEPTH):
-        below: list[Path] = []
-        for parent in level:
-            try:
-                if (identity := identity_of(parent)) in seen:
-                    continue
-                names = sorted(name for name, is_folder in entries_of(parent).items() if is_folder)
-            except OSError:  # as if it were empty
-                continue
-            seen.add(identity)
-            if len(seen) > MAX_PLUGIN_FOLDERS:
-                warn_of_size(root, MAX_PLUGIN_FOLDERS)
-                return found
-            found += [parent / name for name in names if name == "skills"]
-            below += [parent / name for name in names if name not in SKIPPED_FOLDERS and name != "skills"]
-        level = below
-    return found
-
-
-def _installed_plugins(file: Path) -> list[Path] | None:
-    """Return the folders of the plugins that a list names; None if it cannot be read."""
+    """Return the folders of skills in the installed plugins of Claude Code, which a file in `root` lists."""
     try:
-        listed = json.loads(read_bounded(file, MAX_PLUGINS_BYTES))["plugins"]
+        listed = json.loads(read_bounded(root / PLUGINS_FILE, MAX_PLUGINS_BYTES))["plugins"]
         versions = [version for found in listed.values() for version in found]
-        return [Path(version["installPath"]) for version in versions]
+        return [Path(version["installPath"]) / "skills" for version in versions]
     except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
-        return None
+        return []
 
 
 def shown_folders(folders: Sequence[Path]) -> str:

@@ -12,7 +12,6 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from types import MappingProxyType
 from typing import Protocol
 
 from skillpager.display_text import one_line
@@ -91,7 +90,7 @@ class FoundSkill:
 
 
 class PublishedTexts(Protocol):
-    """Where the texts of published skills are."""
+    """Where the texts of published skills are; `published.PublishedSkills`."""
 
     def read(self, name: str, scope: str) -> Skill:
         """Return the skill of this name."""
@@ -107,13 +106,11 @@ class Published:
     Attributes:
         version: The version of the library that brought it.
         licence: SPDX expression of its licence, or `unknown`.
-        key: Cache key of its index, as its publisher has built it.
         texts: Where its text is.
     """
 
     version: int
     licence: str
-    key: str
     texts: PublishedTexts = field(compare=False, repr=False)
 
 
@@ -138,21 +135,18 @@ class Reading:
 
 
 def stub_of(metadata: Mapping[str, str]) -> str | None:
-    """Return the path of the original that the front matter of a stub names; None if it is not a stub.
-
-    Args:
-        metadata: Front-matter fields, as in `Skill.metadata`.
-    """
+    """Return the path of the original that the front matter of a stub names; None if it is not a stub."""
     original = _nested(metadata).get(STUB_OF)
     return original if isinstance(original, str) else None
 
 
-def stated_licence(metadata: Mapping[str, str]) -> str:
-    """Return the licence that front matter states as `license` or `metadata.license`; empty if it does not.
+def is_user_only(metadata: Mapping[str, str]) -> bool:
+    """Return whether front matter says that only the user may start a skill."""
+    return metadata.get(USER_ONLY, "").strip().lower() in ("true", "yes", "on")
 
-    Args:
-        metadata: Front-matter fields, as in `Skill.metadata`.
-    """
+
+def stated_licence(metadata: Mapping[str, str]) -> str:
+    """Return the licence that front matter states as `license` or `metadata.license`; empty if none."""
     texts = (fields.get(key) for fields in (metadata, _nested(metadata)) for key in ("license", "licence"))
     return next((line for text in texts if text and (line := one_line(str(text), MAX_STATED_CHARS))), "")
 
@@ -205,19 +199,19 @@ def discover(
         keep: Returns whether a skill is wanted, such as a `SkillFilter`; another is as if it were not there,
             and shadows none.
     """
-    before = {} if readings is None else readings
+    before = readings or {}
     now: dict[Path, Reading] = {}
     found: list[FoundSkill] = []
     first: dict[str, Path] = {}
     texts: set[tuple[str, str]] = set()
     seen: set[Hashable] = set()
-    known = {str(path): (path, reading) for path, reading in before.items() if reading.stamps is not None}
-    searched = ((folder, *each) for folder in folders for each in skill_folders(folder, known))
-    for top, path, identity, kept in searched:
+    for top, (path, identity) in ((folder, each) for folder in folders for each in skill_folders(folder)):
         if identity in seen:
             continue
         seen.add(identity)
-        now[path] = reading = kept or _read(path, top)
+        known = before.get(path)
+        is_same = known is not None and known.stamps is not None and not known.stamps.changed()
+        now[path] = reading = known if known is not None and is_same else _read(path, top)
         skill = reading.found
         if skill is None:
             continue  # a stub: its original is the skill to page
@@ -241,16 +235,11 @@ def _read(path: Path, folder: Path) -> Reading:
     try:
         with skill_faults(path):
             skill = read_skill(path, scope="body")
-            entry = path / skill.files[0].path
-            digest = skill.files[0].digest
-            user_only = skill.metadata.get(USER_ONLY, "").strip().lower() in ("true", "yes", "on")
-            licence = stated_licence(skill.metadata)
-            found = FoundSkill(
-                skill.name, skill.description, path, None, None, digest, user_only, licence, folder
-            )
-            return Reading(
-                found if stub_of(skill.metadata) is None else None, digest, take_stamps([entry, path])
-            )
+            entry, digest = path / skill.files[0].path, skill.files[0].digest
+            about = digest, is_user_only(skill.metadata), stated_licence(skill.metadata), folder
+            found = FoundSkill(skill.name, skill.description, path, None, None, *about)
+            is_stub = stub_of(skill.metadata) is not None
+            return Reading(None if is_stub else found, digest, take_stamps([entry, path]))
     except SkillPagerError as error:
         broken = FoundSkill(shown_name(path.name), "", path, None, one_line(str(error)), folder=folder)
         # the system may allow tomorrow what it refuses now
@@ -298,26 +287,16 @@ def similar_names(name: str, known: Iterable[str]) -> str:
     return f"did you mean {', '.join(close)}?" if close else ""
 
 
-Known = Mapping[str, tuple[Path, Reading]]
-
-
-def skill_folders(
-    folder: Path, known: Known = MappingProxyType({})
-) -> Iterator[tuple[Path, Hashable, Reading | None]]:
-    """Yield the folders with a SKILL.md at or below `folder`: path, identity on the disk, and known reading.
+def skill_folders(folder: Path) -> Iterator[tuple[Path, Hashable]]:
+    """Yield the folders with a SKILL.md at or below `folder`, each with its identity on the disk.
 
     Folders inside a skill are not searched. A folder that links lead to is searched again only from a place
     nearer to the top: links to folders above would multiply all folders.
-
-    Args:
-        folder: The folder.
-        known: What was read before, by path as text; that of a skill that has not changed is yielded. Two
-            looks at the disk tell that, so that a search of thousands of skills takes a moment.
     """
     depths: dict[Hashable, int] = {}
     bare = 0
 
-    def search(parent: Path, depth: int) -> Iterator[tuple[Path, Hashable, Reading | None]]:
+    def search(parent: Path, depth: int) -> Iterator[tuple[Path, Hashable]]:
         nonlocal bare
         try:
             identity = identity_of(parent)
@@ -329,34 +308,14 @@ def skill_folders(
         depths[identity] = depth
         if are_folders.get(ENTRY_FILE) is False:
             bare -= 1
-            yield parent, identity, _unchanged(known.get(str(parent)))
+            yield parent, identity
             return
         bare += 1
         if bare > MAX_FOLDERS:
             warn_of_size(folder, MAX_FOLDERS)
         elif depth < MAX_DEPTH:
-            beginning = str(parent / "_")[:-1]
             for name in sorted(name for name, is_folder in are_folders.items() if is_folder):
-                if name in SKIPPED_FOLDERS:
-                    continue
-                before = known.get(beginning + name)
-                if before is not None and (reading := _unchanged(before)) is not None:
-                    bare -= 1
-                    yield before[0], _identity_then(reading), reading
-                else:
+                if name not in SKIPPED_FOLDERS:
                     yield from search(parent / name, depth + 1)
 
     return search(folder, 0)
-
-
-def _unchanged(known: tuple[Path, Reading] | None) -> Reading | None:
-    """Return what was read of a skill if it has not changed since."""
-    reading = None if known is None else known[1]
-    return None if reading is None or reading.stamps is None or reading.stamps.changed() else reading
-
-
-def _identity_then(reading: Reading) -> Hashable:
-    """Return the identity of the folder of an unchanged skill, as `identity_of` gives it."""
-    assert reading.stamps is not None
-    device, inode = map(int, reading.stamps.state.rsplit(maxsplit=2)[-2:])
-    return (device, inode) if inode else os.path.realpath(reading.stamps.paths[-1])

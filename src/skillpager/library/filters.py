@@ -1,29 +1,177 @@
-"""Filters of skills: by licence, by trusted folder, and by who may change their files.
+"""Filters of skills by licence and by trusted folder, and the licence of a skill.
 
-A filter is a function of a found skill. It also gives the reason why a skill is left out, because front ends
-show it.
+A licence is an SPDX name, read from the front matter or from the manifest of a plugin or package. Texts of
+licences are not read: what is not clear is `unknown`.
 """
 
-import difflib
+import json
 import os
-import stat
-from collections.abc import Collection
-from dataclasses import dataclass, field
+import re
+import time
+import tomllib
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
+from skillpager.display_text import one_line
 from skillpager.errors import SettingsError
-from skillpager.library.discovery import FoundSkill
-from skillpager.library.licences import UNKNOWN, Licences, licence_family, permits, recognise_name
-from skillpager.parsing.folder import own_files
+from skillpager.files import entries_of, read_bounded
+from skillpager.library.discovery import MAX_STATED_CHARS, FoundSkill
 from skillpager.parsing.skill import ENTRY_FILE
 from skillpager.settings import Settings
 
-# licences that an unknown name is compared with
-_COMMON = (
-    *("MIT", "Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "ISC", "MPL-2.0", "CC0-1.0", "CC-BY-4.0"),
-    *("GPL-2.0", "GPL-3.0", "LGPL-3.0", "AGPL-3.0", "Unlicense", UNKNOWN, "proprietary"),
-)
+UNKNOWN = "unknown"
+# SPDX's form of a licence that is not on its list
+PROPRIETARY = "LicenseRef-Proprietary"
+
+# folders that are searched, the skill's own and those above: MARKETPLACE/plugins/PLUGIN/skills/SKILL is five
+MAX_LEVELS = 8
+MAX_MANIFEST_BYTES = 64 * 1024
 MAX_SHOWN_CHARS = 40
+# seconds after which manifests are read again
+KEPT_SECONDS = 60.0
+# files that state a licence as `license`, in a TOML file below `project`
+_MANIFESTS = (".claude-plugin/plugin.json", "package.json", "pyproject.toml")
+LICENCE_FILE = re.compile(r"(?:(?:un)?licen[cs]e|copying)(?:[-_.].*)?", re.IGNORECASE)
+
+# in the name that somebody gives to a licence, these words reserve all rights; `unlicensed` is npm's
+_RESERVED = re.compile(r"\b(?:proprietary|all rights reserved|unlicensed|confidential|internal)\b")
+# and these say nothing
+_FILLERS = re.compile(r"\b(?:licen[cs]ed? under|licen[cs]es?|version|the)\b|,")
+# names that SPDX writes differently, as their letters and digits
+_SHORT_NAMES = {
+    **{"apache2": "Apache-2.0", "apachesoftware20": "Apache-2.0", "cc0": "CC0-1.0", "expat": "MIT"},
+    **{"3clausebsd": "BSD-3-Clause", "newbsd": "BSD-3-Clause", "2clausebsd": "BSD-2-Clause"},
+    **{"gpl2": "GPL-2.0", "gpl3": "GPL-3.0", "lgpl21": "LGPL-2.1", "lgpl3": "LGPL-3.0", "agpl3": "AGPL-3.0"},
+    **{"mpl2": "MPL-2.0", "mozillapublic20": "MPL-2.0", "gnugeneralpublic3": "GPL-3.0"},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Licence:
+    """The licence of a skill.
+
+    Attributes:
+        expression: An SPDX id, such as `MIT`, or expression, such as `MIT OR Apache-2.0`;
+            `LicenseRef-Proprietary` if all rights are reserved; `unknown`.
+        place: The file that states it, or a licence file, whose text is not read; None if there is neither.
+    """
+
+    expression: str
+    place: Path | None
+
+
+def licence_of(found: FoundSkill) -> str:
+    """Return the SPDX expression of a skill's licence; of a published one as its publisher read it."""
+    if found.published is not None:
+        return found.published.licence
+    return read_licence(found.path, found.stated_licence, top=found.folder).expression
+
+
+def read_licence(folder: Path, stated: str = "", *, top: Path | None = None) -> Licence:
+    """Return the licence of the skill in a folder.
+
+    Args:
+        folder: The skill's folder.
+        stated: The licence that its front matter states (`discovery.stated_licence`). Without one, the
+            nearest folder with a manifest or licence file decides: the skill's own, or one above it, up to
+            `top` or the root of the plugin or repository.
+        top: The search folder in which the skill was found.
+    """
+    if stated:
+        return Licence(recognise_name(stated), folder / ENTRY_FILE)
+    real = Path(os.path.realpath(folder))
+    above = None if top is None else Path(os.path.realpath(top))
+    nearest = None
+    for place in (real, *real.parents)[:MAX_LEVELS]:
+        if place in (Path.home(), Path(place.anchor)) and place != above:
+            break  # whose files say nothing about all that is below
+        licence, is_plugin, is_repository = _read_folder(place, int(time.monotonic() / KEPT_SECONDS))
+        nearest = nearest or licence
+        if nearest and (is_plugin or is_repository or place in (real, above)):
+            return nearest
+        if is_repository:
+            break
+    return Licence(UNKNOWN, None)
+
+
+@lru_cache(10_000)  # many skills share their folders
+def _read_folder(folder: Path, _period: int) -> tuple[Licence | None, bool, bool]:
+    """Return the licence of a folder, and whether it is the root of a plugin and of a repository.
+
+    A licence file without a manifest is an unknown licence.
+    """
+    try:
+        entries = entries_of(folder)
+    except OSError:  # as if it were empty
+        return None, False, False
+    roots = entries.get(".claude-plugin") is True, ".git" in entries
+    for manifest in _MANIFESTS:
+        if manifest.partition("/")[0] in entries and (stated := _stated_by(folder / manifest)):
+            return Licence(recognise_name(stated), folder / manifest), *roots
+    files = (name for name, is_folder in entries.items() if not is_folder and LICENCE_FILE.fullmatch(name))
+    file = min(files, default=None)
+    return Licence(UNKNOWN, folder / file) if file else None, *roots
+
+
+def _stated_by(manifest: Path) -> str:
+    """Return the licence that a manifest states; empty if it states none or cannot be read."""
+    try:
+        text = read_bounded(manifest, MAX_MANIFEST_BYTES).decode(errors="replace")
+        fields = tomllib.loads(text)["project"] if manifest.suffix == ".toml" else json.loads(text)
+        stated = fields["license"]
+        if isinstance(stated, dict):  # older forms of npm and Python
+            stated = stated.get("type") or stated.get("text")
+    except (OSError, ValueError, LookupError, TypeError, RecursionError):
+        return ""
+    return one_line(stated, MAX_STATED_CHARS) if isinstance(stated, str) else ""
+
+
+@lru_cache(10_000)
+def recognise_name(text: str) -> str:
+    """Return the SPDX expression for a licence as a person names it, such as `MIT License` or `GPLv3`."""
+    # its import takes 7 ms, and many skills state no licence
+    from packaging.licenses import InvalidLicenseExpression, canonicalize_license_expression
+
+    for candidate in _candidates(text[:MAX_STATED_CHARS]):
+        try:
+            return canonicalize_license_expression(candidate)
+        except InvalidLicenseExpression:
+            continue
+    words = re.sub(r"[\W_]+", " ", text.lower())
+    return PROPRIETARY if _RESERVED.search(words) else UNKNOWN
+
+
+def _candidates(text: str) -> Iterator[str]:
+    """Yield what may be an SPDX expression for the name of a licence: the name itself, then forms of it."""
+    yield text.strip()
+    # each once: `MIT License (MIT)`
+    words = dict.fromkeys(re.findall(r"[\w.]+", _FILLERS.sub(" ", text.lower())))
+    yield "-".join(words)
+    short = re.sub(r"v(?=\d)|[._]", "", "".join(words)).removesuffix("0") or "none"
+    yield _SHORT_NAMES.get(short, _SHORT_NAMES.get(f"{short}0", short))
+
+
+def permits(expression: str, allowed: Collection[str]) -> bool:
+    """Return whether a licence is among the allowed ones: all of `A AND B`, one of `A OR B`.
+
+    Parentheses are not resolved: what stands in them is not allowed.
+
+    Args:
+        expression: As in `Licence`.
+        allowed: Ids as `licence_family` returns them.
+    """
+    plain = re.sub(r" WITH [^\s()]+", "", expression)  # an exception only gives more
+    return any(
+        all(licence_family(each) in allowed for each in choice.split(" AND "))
+        for choice in plain.split(" OR ")
+    )
+
+
+def licence_family(spdx: str) -> str:
+    """Return an SPDX id without what tells later versions, so that `GPL-3.0` includes `GPL-3.0-or-later`."""
+    return re.sub(r"(?:-only|-or-later|\+)$", "", spdx)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,56 +179,34 @@ class SkillFilter:
     """Passes the skills that a user wants to be offered; without arguments every skill.
 
     Skills come from marketplaces and cloned projects, and an agent does what they say. So a user may want
-    only those under some licences, in some folders, or whose files nobody else can change.
+    only those under some licences, or in some folders.
 
     Attributes:
         licences: Names of licences that pass, such as `MIT`, `unknown` or `proprietary`; empty for all. Of a
             skill under several licences each must be named. `GPL-3.0` includes `GPL-3.0-or-later`.
         trusted: Folders whose skills pass; empty for all. A skill is in a folder if its path leads through
             it, or if its files lie below it, whatever links lead there.
-        unshared: Only skills whose files, and all folders above them, belong to the user or the system and
-            can be changed by nobody else.
-        reader: Reads the licences.
 
     Raises:
-        SettingsError: A licence is not known, or this system does not tell who may change a file.
+        SettingsError: A licence is not known.
     """
 
     licences: Collection[str] = ()
     trusted: Collection[Path] = ()
-    unshared: bool = False
-    reader: Licences = field(default_factory=Licences, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         """Bring licences and folders into the form in which they are compared."""
         object.__setattr__(self, "licences", tuple(sorted(set(map(_licence_id, self.licences)))))
         places = (place for folder in self.trusted for place in _places(Path(folder).expanduser()))
         object.__setattr__(self, "trusted", tuple(dict.fromkeys(places)))
-        if self.unshared and not hasattr(os, "getuid"):
-            raise SettingsError(
-                "This system does not tell who may change a file: name trusted folders, not `unshared`."
-            )
 
     def __call__(self, found: FoundSkill) -> bool:
         """Return whether a skill passes."""
-        return self.reason(found) is None
-
-    def reason(self, found: FoundSkill) -> str | None:
-        """Return why a skill is left out, as the end of a sentence about it; None if it passes."""
-        if self.trusted and (found.published is not None or not self._is_trusted(found.path)):
-            return "is in no trusted folder"
-        if self.licences:
-            licence = self.reader.of(found)
-            if not permits(licence, self.licences):
-                return f"has the licence {licence}, which was not asked for"
-        if self.unshared and found.published is not None:
-            return "can be changed by others: it is in a shared store"
-        if self.unshared and (place := changeable_by_others(found.path)):
-            return f"can be changed by others: {place}"
-        return None
-
-    def _is_trusted(self, path: Path) -> bool:
-        return any(place.is_relative_to(folder) for place in _places(path) for folder in self.trusted)
+        if self.trusted:
+            places = () if found.published is not None else _places(found.path)
+            if not any(place.is_relative_to(folder) for place in places for folder in self.trusted):
+                return False
+        return not self.licences or permits(licence_of(found), self.licences)
 
 
 def settings_filter(settings: Settings) -> SkillFilter | None:
@@ -100,40 +226,10 @@ def _licence_id(name: str) -> str:
     Raises:
         SettingsError: It is not known, or an expression.
     """
-    if name.strip().lower() == UNKNOWN:
-        return UNKNOWN
-    expression = recognise_name(name)
-    if expression != UNKNOWN and " " not in expression:
-        return licence_family(expression)
-    close = difflib.get_close_matches(name[:MAX_SHOWN_CHARS], _COMMON, n=1, cutoff=0.5)
-    hint = f"did you mean {close[0]}?" if close else f"name SPDX ids such as {', '.join(_COMMON[:3])}."
-    raise SettingsError(f"{name[:MAX_SHOWN_CHARS]!r} is not a known licence: {hint}")
-
-
-def changeable_by_others(folder: Path) -> Path | None:
-    """Return a file or folder by which others than the user and the system can change a skill, or None.
-
-    Looked at are the skill's files, its folders, and those above them, as `ssh` does with its keys.
-    """
-    real = Path(os.path.realpath(folder))
-    files = [Path(os.path.realpath(real / ENTRY_FILE)), *(real / path for path in own_files(real))]
-    folders = dict.fromkeys(above for file in files for above in file.parents)
-    for place in (*files, *folders):
-        try:
-            status = place.stat()
-        except OSError:
-            return place  # nobody can say
-        if _is_shared(status, is_above=not place.is_relative_to(real)):
-            return place
-    return None
-
-
-def _is_shared(status: os.stat_result, *, is_above: bool) -> bool:
-    """Return whether others can write a file or folder; in a sticky folder above, only what is their own."""
-    if status.st_uid not in (0, os.getuid()):
-        return True
-    if is_above and status.st_mode & stat.S_ISVTX:
-        return False
-    # the group that only the user has, of many systems, is no other
-    by_group = bool(status.st_mode & stat.S_IWGRP) and status.st_gid not in (0, os.getgid())
-    return by_group or bool(status.st_mode & stat.S_IWOTH)
+    expression = UNKNOWN if name.strip().lower() == UNKNOWN else recognise_name(name)
+    if " " in expression or (expression == UNKNOWN and name.strip().lower() != UNKNOWN):
+        raise SettingsError(
+            f"{name[:MAX_SHOWN_CHARS]!r} is not a known licence: name an SPDX id such as MIT or Apache-2.0, "
+            f"{UNKNOWN} or proprietary."
+        )
+    return licence_family(expression)

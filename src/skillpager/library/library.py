@@ -1,11 +1,12 @@
 """The skills of many folders behind one object, by name."""
 
 import logging
+import math
 import os
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import is_dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, is_dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,7 +23,7 @@ from skillpager.library.discovery import (
     similar_names,
     skill_faults,
 )
-from skillpager.library.licences import Licences
+from skillpager.library.filters import licence_of
 from skillpager.library.routing.routes import DEFAULT_ROUTED
 from skillpager.parsing.skill import ENTRY_FILE
 from skillpager.settings import cache_folder
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from skillpager.library.published import PublishedSkills
     from skillpager.library.routing.catalog import Catalog
     from skillpager.library.routing.library_words import LibraryWords
-    from skillpager.library.routing.routes import Route, RoutedSkill
+    from skillpager.library.routing.routes import Route
     from skillpager.pager import SkillPager
     from skillpager.types import SkillIndex
 
@@ -47,13 +48,31 @@ RESCAN_FACTOR = 20.0
 SPARE_ROUTED = 10
 
 
+@dataclass(frozen=True, slots=True)
+class _Listing:
+    """The skills that a library has at the moment; replaced as a whole, so that threads need no lock.
+
+    Attributes:
+        in_folders: Those that a search of the folders found.
+        in_store: The published ones.
+        found: Both, without copies.
+        usable: Those that can be paged, by name.
+        skills: The same, sorted by name.
+    """
+
+    in_folders: list[FoundSkill]
+    in_store: list[FoundSkill]
+    found: list[FoundSkill]
+    usable: dict[str, FoundSkill]
+    skills: list[FoundSkill]
+
+
 class Library:
     """The skills that a server offers, by name. A name is that of a discovered skill, never a path.
 
     Thread-safe. New, removed and renamed skills are noticed after at most `RESCAN_SECONDS`, in a library of
-    thousands after 20 times as long as a search takes; a new one whose folder has its name, directly in a
-    search folder, at once. One thread searches, and reads what changed; meanwhile the others get the result
-    of the search before.
+    thousands after 20 times as long as a search takes. One thread searches, and reads what changed;
+    meanwhile the others get the result of the search before.
 
     Skills that are published in the pager's store are offered beside those of folders, and paged from what is
     stored, without any folder here. Of two of one name that in a folder is used.
@@ -80,32 +99,26 @@ class Library:
         self._library = published
         self._cache = cache
         self.keep = keep
-        self._licences = Licences()
         self._named = None if folders is None else tuple(folders)
-        self.folders = self._search_folders()
         self._searching = threading.Lock()
-        self._searched = -RESCAN_SECONDS
-        self._took = 0.0
-        self._found: list[FoundSkill] | None = None
-        self._in_folders: list[FoundSkill] = []
-        self._in_store: list[FoundSkill] = []
-        self._usable: dict[str, FoundSkill] = {}
-        self._skills: list[FoundSkill] = []
+        self._searched, self._took = -math.inf, 0.0
         self._readings: dict[Path, Reading] = {}
-        self._said_unstored = False
-        # names of folders that turned out to contain no skill of that name
-        self._misnamed: set[str] = set()
+        self._listing: _Listing | None = None
 
     @cached_property
     def pager(self) -> "SkillPager":
         """Indexes and pages the skills."""
         return self._pager() if callable(self._pager) else self._pager
 
+    @property
+    def folders(self) -> tuple[Path, ...]:
+        """The folders to search; plugins come and go while a server runs."""
+        return tuple(search_folders(self.pager.settings.skills_dir)) if self._named is None else self._named
+
     def close(self) -> None:
         """Close the store; the library can still be used and opens it again."""
-        with self._searching:
-            self.__dict__.pop("_published", None)
-            self._found = None  # the next use reads the list again
+        self.__dict__.pop("_published", None)
+        self._searched = -math.inf  # the next use reads the list again
         if "pager" in self.__dict__:
             self.pager.close()
 
@@ -115,85 +128,71 @@ class Library:
         Args:
             fresh: Search again, even if the last search is less than `RESCAN_SECONDS` ago.
         """
-        asked = time.monotonic()
-        found = self._found
-        if found is None or fresh:
-            with self._searching:
-                # a search that began after the call will do
-                return list(self._search() if self._found is None or self._searched < asked else self._found)
-        pause = max(RESCAN_SECONDS, RESCAN_FACTOR * self._took)
-        if asked - self._searched >= pause and self._searching.acquire(blocking=False):
+        return list(self._listed(fresh=fresh).found)
+
+    def _listed(self, *, fresh: bool = False) -> _Listing:
+        """Return what the library has; one thread searches for it, and the others wait for the first time."""
+        listing = self._listing
+        must_wait = fresh or listing is None
+        if (must_wait or self._is_due()) and self._searching.acquire(blocking=must_wait):
             try:
-                if asked - self._searched >= pause:
-                    found = self._search()
+                if fresh or self._is_due():
+                    self._listing = self._joined(self._search())
             finally:
                 self._searching.release()
-        if self._published is not None and self._published.has_changed(self._in_store):
-            with self._searching:
-                found = self._join(self._in_folders)
-        return list(found)
+        assert self._listing is not None
+        self._listing = self._joined(self._listing.in_folders)
+        return self._listing
 
-    def _search_folders(self) -> tuple[Path, ...]:
-        """Return the folders to search; plugins come and go while a server runs."""
-        return tuple(search_folders(self.pager.settings.skills_dir)) if self._named is None else self._named
+    def _is_due(self) -> bool:
+        return time.monotonic() - self._searched >= max(RESCAN_SECONDS, RESCAN_FACTOR * self._took)
 
     def _search(self) -> list[FoundSkill]:
-        started = time.monotonic()
-        self.folders = self._search_folders()
-        if self._found is None:
-            self._readings = self._stored_readings()
+        """Search the folders; what a search has read is stored for later processes."""
+        started, folders, catalog = time.monotonic(), self.folders, self._catalog
+        is_first = self._listing is None
+        try:
+            if is_first and catalog is not None:
+                self._readings = catalog.readings(folders)
+        except StoreError as error:  # to write what was read will fail, too, and warn
+            logger.debug("every skill is read again: %s", error)
         before = dict(self._readings)
-        found = discover(self.folders, self._readings, keep=self.keep)
-        self._store_readings(before)
-        found = self._join(found)
-        self._searched = started
-        self._misnamed.clear()
+        found = discover(folders, self._readings, keep=self.keep)
+        changed = {path: each for path, each in self._readings.items() if before.get(path) is not each}
+        # a search from another folder may reach what this one does not
+        gone = [path for path in before.keys() - self._readings if not os.path.lexists(path / ENTRY_FILE)]
+        try:
+            if catalog is not None:
+                catalog.save_readings(changed, gone)
+        except StoreError as error:
+            logger.warning(
+                "what was read of skills is not stored, and is read again by each process: %s", error
+            )
+            self._catalog = None
         # the first search reads every skill, and says nothing about the next
-        self._took = 0.0 if not before else time.monotonic() - started
+        self._searched, self._took = started, time.monotonic() - started if before else 0.0
         return found
 
-    def _join(self, in_folders: list[FoundSkill]) -> list[FoundSkill]:
+    def _joined(self, in_folders: list[FoundSkill]) -> _Listing:
         """Return the skills of folders, and behind them the published ones that are no copies of them."""
-        in_store = self._in_store
+        in_store: list[FoundSkill] = []
         if self._published is not None:
-            in_store = self._published.skills(alone=not in_folders)
-        if self._found is not None and in_folders == self._in_folders and in_store is self._in_store:
-            return self._found
-        found = in_folders
-        if in_store:
             from skillpager.library.published import beside
 
-            found = in_folders + beside(in_folders, in_store, self.keep)
+            try:
+                in_store = self._published.skills()
+            except StoreError:  # it is logged
+                if not in_folders:
+                    raise
+        before = self._listing
+        if before is not None and in_store == before.in_store and in_folders == before.in_folders:
+            return before
+        found = in_folders + (beside(in_folders, in_store, self.keep) if in_store else [])
         usable = {each.name: each for each in found if each.problem is None and each.shadowed_by is None}
         skills = sorted(usable.values(), key=lambda each: each.name)
-        if skills != self._skills:  # routing takes another list for other skills
-            self._skills = skills
-        self._found, self._usable = found, usable
-        self._in_folders, self._in_store = in_folders, in_store
-        return found
-
-    def _stored_readings(self) -> dict[Path, Reading]:
-        """Return what earlier processes read of the folders."""
-        try:
-            return {} if self._catalog is None else self._catalog.readings(self.folders)
-        except StoreError as error:  # a search stores what it reads, and warns if that fails, too
-            logger.debug("every skill is read again: %s", error)
-            return {}
-
-    def _store_readings(self, before: Mapping[Path, Reading]) -> None:
-        """Store what a search read, for later processes."""
-        now = self._readings
-        changed = {path: reading for path, reading in now.items() if before.get(path) is not reading}
-        # a search from another folder may reach what this one does not
-        gone = [path for path in before.keys() - now.keys() if not os.path.lexists(path / ENTRY_FILE)]
-        if self._catalog is not None and (changed or gone):
-            try:
-                self._catalog.save_readings(changed, gone)
-            except StoreError as error:
-                # a search every few seconds may fail in the same way
-                log = logger.debug if self._said_unstored else logger.warning
-                log("what was read of skills is not stored, and is read again by each process: %s", error)
-                self._said_unstored = True
+        if before is not None and skills == before.skills:
+            skills = before.skills  # routing takes another list for other skills
+        return _Listing(in_folders, in_store, found, usable, skills)
 
     def skills(self, *, for_model: bool = False) -> list[FoundSkill]:
         """Return the skills that can be paged, sorted by name.
@@ -201,8 +200,7 @@ class Library:
         Args:
             for_model: Leave out those that only the user may start.
         """
-        self.found()
-        return [skill for skill in self._skills if not (for_model and skill.user_only)]
+        return [skill for skill in self._listed().skills if not (for_model and skill.user_only)]
 
     def skill(self, name: str, *, for_model: bool = False) -> FoundSkill:
         """Return the skill of this name.
@@ -215,22 +213,18 @@ class Library:
             UnknownSkillError: There is none, it cannot be read, or it is not for a model; if there is none,
                 the message lists similar names.
         """
-        found = self.found()
-        if name not in self._usable and self._may_be_new(name):
-            found = self.found(fresh=True)
-            if name not in self._usable:
-                self._misnamed.add(name)
-        if skill := self._usable.get(name):
+        listing = self._listed()
+        if skill := listing.usable.get(name):
             if for_model and skill.user_only:
                 raise UnknownSkillError(
                     f"The skill {name!r} is for the user to start: its front matter says "
                     f"`{USER_ONLY}: true`. Ask the user to start it, or do the task without it."
                 )
             return skill
-        for each in found:
+        for each in listing.found:
             if each.name == name and each.problem:
                 raise UnknownSkillError(f"The skill {name!r} cannot be read: {each.problem}")
-        known = [name for name, each in self._usable.items() if not (for_model and each.user_only)]
+        known = [each.name for each in listing.skills if not (for_model and each.user_only)]
         hint = similar_names(name, known) or "ask for the list of skills."
         raise UnknownSkillError(f"There is no skill named {name!r} among {len(known)}: {hint}")
 
@@ -280,17 +274,13 @@ class Library:
         )
         from skillpager.library.routing.routes import for_models
 
-        self.found()
-        skills = self._skills
+        skills = self._listed().skills
         words = self._words.search(skills, progress)
         hidden = sum(skill.user_only for skill in skills) if for_model else 0
         found = route_query(words, skills, query, k=k + hidden + SPARE_ROUTED, model=load_router())
-        found = for_models(found, k + SPARE_ROUTED) if hidden else found
-        folded = fold_route(found, k=k)
-        return replace(folded, skills=tuple(map(self._with_licence, folded.skills)))
-
-    def _with_licence(self, routed: "RoutedSkill") -> "RoutedSkill":
-        return replace(routed, licence=self._licences.of(routed.skill))
+        folded = fold_route(for_models(found, k + SPARE_ROUTED) if hidden else found, k=k)
+        licensed = (replace(routed, licence=licence_of(routed.skill)) for routed in folded.skills)
+        return replace(folded, skills=tuple(licensed))
 
     def prepare(self, progress: Progress | None = None) -> None:
         """Bring everything up to date that `route` needs, so that the next route is fast.
@@ -298,8 +288,7 @@ class Library:
         Args:
             progress: Called with the number of skills that were read and of all.
         """
-        self.found()
-        self._words.search(self._skills, progress)
+        self._words.search(self._listed().skills, progress)
 
     @cached_property
     def _words(self) -> "LibraryWords":
@@ -309,7 +298,8 @@ class Library:
 
         if self._catalog is None:
             return LibraryWords(WordIndex(None))
-        folders = sorted({str(skill.folder.absolute()) for skill in self._skills if skill.folder})
+        skills = self._listed().skills
+        folders = sorted({str(skill.folder.absolute()) for skill in skills if skill.folder})
         keep = repr(self.keep) if is_dataclass(self.keep) else type(self.keep).__qualname__
         return LibraryWords(WordIndex(self._catalog.words_of((folders, self.place, keep))))
 
@@ -361,20 +351,4 @@ class Library:
         """
         from skillpager.library.page_maker import make_library_page
 
-        progress = options.get("progress")
-        return make_library_page(
-            self.pager, lambda k: self.route(query, k=k, progress=progress), query, options
-        )
-
-    def _may_be_new(self, name: str) -> bool:
-        """Return whether a search folder has a skill folder of this name that no search has read.
-
-        A name that nobody has costs a look at each search folder, not a search.
-        """
-        if Path(name).name != name or name == ".." or name in self._misnamed:
-            return False
-        places = [folder / name for folder in self.folders]
-        try:
-            return any(place not in self._readings and (place / ENTRY_FILE).is_file() for place in places)
-        except OSError:  # such as a name that is too long
-            return False
+        return make_library_page(self.pager, self.route, query, options)

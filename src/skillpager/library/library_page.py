@@ -1,8 +1,4 @@
-"""A page from the skills of a library as a value: its parts, and the skills without a part.
-
-Skills are taken in the order of the route. The first gets what the budget allows, the next ones what remains.
-If one skill suffices, the result is that skill's page.
-"""
+"""A page from the skills of a library as a value: its parts, and the skills without a part."""
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
@@ -15,14 +11,7 @@ from skillpager.library.discovery import FoundSkill, Progress
 from skillpager.library.routing.routes import Route
 from skillpager.types import Page, Strategy, Style
 
-MAX_SKILLS = 3
-# A skill joins the first one if its chance is this share of the first one's, or more: of training's queries
-# 1 % lose a needed skill among the first three by it, and pages of single tasks are a third shorter.
-LEAST_SHARE = 0.15
-SURE = 0.96  # a first skill as likely as this stands alone
-# skills of one query whose coverage is estimated: each costs some milliseconds, and is indexed if it is new
-MAX_VERIFIED = 5
-NEAREST_SKILLS = 3  # that a page names where none fits
+MAX_SKILLS = 3  # on a page
 
 
 class LibraryPageOptions(TypedDict, total=False):
@@ -101,16 +90,6 @@ class Refusal:
     chance: float = field(metadata=ROUNDED)
     reason: RefusalReason
     detail: str
-
-
-# what each reason means, in a sentence
-WHY_REFUSED = {
-    RefusalReason.CHANCE: "the query is not likely enough to need it",
-    RefusalReason.NOT_COVERED: "it seems not to cover the query",
-    RefusalReason.BUDGET: "nothing of it fits behind the other skills: raise the limit of tokens",
-    RefusalReason.UNREADABLE: "it cannot be read",
-    RefusalReason.USER_ONLY: "only the user may start it",
-}
 
 
 @dataclass(frozen=True, slots=True)

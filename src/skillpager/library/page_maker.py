@@ -1,4 +1,8 @@
-"""Makes the page of a query from the skills of a library: the pages of the best ones, one after the other."""
+"""Makes the page of a query from the skills of a library: the pages of the best ones, under one budget.
+
+Skills are taken in the order of the route. The first gets what the budget allows, the next ones what remains.
+If one skill suffices, the result is that skill's page.
+"""
 
 import json
 from collections.abc import Callable, Sequence
@@ -9,12 +13,7 @@ from typing import TYPE_CHECKING
 from skillpager.errors import SettingsError, SkillError, SkillPagerError
 from skillpager.library.discovery import FoundSkill, skill_faults
 from skillpager.library.library_page import (
-    LEAST_SHARE,
     MAX_SKILLS,
-    MAX_VERIFIED,
-    NEAREST_SKILLS,
-    SURE,
-    WHY_REFUSED,
     LibraryPage,
     LibraryPageOptions,
     Refusal,
@@ -32,35 +31,52 @@ from skillpager.types import Budget, Page, PageOptions, SkillIndex, Style
 if TYPE_CHECKING:
     from skillpager.pager import SkillPager
 
+# A skill joins the first one if its chance is this share of the first one's, or more: of training's queries
+# 1 % lose a needed skill among the first three by it, and pages of single tasks are a third shorter.
+LEAST_SHARE = 0.15
+SURE = 0.96  # a first skill as likely as this stands alone
+# skills of one query whose coverage is estimated: each costs some milliseconds, and is indexed if it is new
+MAX_VERIFIED = 5
+NEAREST_SKILLS = 3  # that a page names where none fits
+# what each reason means, in a sentence
+WHY_REFUSED = {
+    RefusalReason.CHANCE: "the query is not likely enough to need it",
+    RefusalReason.NOT_COVERED: "it seems not to cover the query",
+    RefusalReason.BUDGET: "nothing of it fits behind the other skills: raise the limit of tokens",
+    RefusalReason.UNREADABLE: "it cannot be read",
+    RefusalReason.USER_ONLY: "only the user may start it",
+}
+
 
 def make_library_page(
-    pager: "SkillPager", route: Callable[[int], Route], query: str, options: LibraryPageOptions
+    pager: "SkillPager", route: Callable[..., Route], query: str, options: LibraryPageOptions
 ) -> LibraryPage:
     """Return the page of the skills that a query needs; `Library.page` has the contract.
 
     Args:
         pager: Indexes and pages the skills.
-        route: Returns the route of the query, with a number of skills.
+        route: `Library.route`.
         query: The query.
         options: The options.
     """
     if unknown := options.keys() - LibraryPageOptions.__annotations__.keys():
         raise TypeError(f"page() has no option {', '.join(sorted(unknown))}")
-    most, k = options.get("max_skills", MAX_SKILLS), options.get("k", DEFAULT_ROUTED)
+    most = options.get("max_skills", MAX_SKILLS)
     if most < 1:
         raise SettingsError(f"max_skills is {most}: it must be 1 or more.")
     maker = _PageMaker(pager, query, options)
-    found = route(max(k, DEFAULT_ROUTED) if k > 0 else k)
+    found = route(query, k=options.get("k", DEFAULT_ROUTED), progress=options.get("progress"))
     usable = for_models(found, len(found.skills))
     chosen, refused = maker.choose(usable, most)
     refused += [_refusal(each, RefusalReason.USER_ONLY) for each in found.skills if each.skill.user_only]
     text, parts, least = maker.page_of(chosen)
-    shown = {part.skill for part in parts}
-    refused += [_refusal(each, RefusalReason.BUDGET) for each in chosen if each.skill not in shown]
+    refused += [_refusal(each, RefusalReason.BUDGET) for each in chosen[len(parts) :]]
     if not chosen:
         broken = {each.skill for each in refused if each.reason is RefusalReason.UNREADABLE}
         nearest = [each.skill for each in usable.skills if each.skill not in broken][:NEAREST_SKILLS]
-        text = maker.within_limit(_none_fits(found, nearest))
+        searched = f"{found.searched} skill{'' if found.searched == 1 else 's'}"
+        named = f"; the nearest are {_names(nearest)}" if nearest else ""
+        text = maker.within_limit(f"[No skill fits the query: {searched} searched{named}.]\n")
     return LibraryPage(
         text=text,
         style=maker.style,
@@ -70,7 +86,7 @@ def make_library_page(
         tokens_exact=pager.token_counter.exact,
         sufficiency=_together([part.page.sufficiency for part in parts], prod),
         covered=_together([part.page.covered for part in parts], min),
-        route=replace(found, skills=found.skills[:k]),
+        route=found,
         refused=tuple(sorted(refused, key=lambda each: -each.chance)),
         least_tokens=least,
     )
@@ -83,13 +99,6 @@ def _refusal(routed: RoutedSkill, reason: RefusalReason, detail: str = "") -> Re
 def _together(chances: Sequence[float | None], combine: Callable[[list[float]], float]) -> float | None:
     known = [chance for chance in chances if chance is not None]
     return combine(known) if known and len(known) == len(chances) else None
-
-
-def _none_fits(route: Route, nearest: Sequence[FoundSkill]) -> str:
-    """Return the line in place of a page if no skill fits: how many were searched, which are the nearest."""
-    searched = f"{route.searched} skill{'' if route.searched == 1 else 's'}"
-    named = f"; the nearest are {_names(nearest)}" if nearest else ""
-    return f"[No skill fits the query: {searched} searched{named}.]\n"
 
 
 def _names(skills: Sequence[FoundSkill]) -> str:
@@ -136,11 +145,13 @@ class _PageMaker:
             if len(chosen) == most or verified == MAX_VERIFIED or not is_likely:
                 refused.append(_refusal(routed, RefusalReason.CHANCE))
                 continue
-            if problem := self._problem_of(routed.skill):
-                refused.append(_refusal(routed, RefusalReason.UNREADABLE, problem))
+            try:
+                index = self._indexes[routed.skill] = self._index(routed.skill)
+            except SkillPagerError as error:
+                refused.append(_refusal(routed, RefusalReason.UNREADABLE, str(error)))
                 continue
             verified += 1
-            covered = self._covered(self._indexes[routed.skill])
+            covered = self._covered(index)
             if said := not_covered(covered):
                 refused.append(_refusal(routed, RefusalReason.NOT_COVERED, f"it {said}"))
             elif covered is None and not route.has_fit and routed.chance < route.threshold:
@@ -149,18 +160,13 @@ class _PageMaker:
                 chosen.append(routed)
         return chosen, refused
 
-    def _problem_of(self, skill: FoundSkill) -> str:
-        """Return why a skill cannot be paged; empty if it can, and its index is kept."""
+    def _index(self, skill: FoundSkill) -> SkillIndex:
         scope = self._options.get("scope") or self._pager.settings.scope
-        try:
-            with skill_faults(skill.path):
-                index = self._pager.pool(skill.source(scope), self._strategy, scope=scope)
-            if not index.nodes:
-                raise SkillError(f"{skill.path} has nothing below its front matter.")
-        except SkillPagerError as error:
-            return str(error)
-        self._indexes[skill] = index
-        return ""
+        with skill_faults(skill.path):
+            index = self._pager.pool(skill.source(scope), self._strategy, scope=scope)
+        if not index.nodes:
+            raise SkillError(f"{skill.path} has nothing below its front matter.")
+        return index
 
     def _covered(self, index: SkillIndex) -> float | None:
         """Return the estimated chance that a skill answers the query at all; None if it is not known."""
@@ -172,38 +178,42 @@ class _PageMaker:
         return self._strategy.select(index, query, budget=nothing, meter=meter).covered
 
     def page_of(self, chosen: Sequence[RoutedSkill]) -> tuple[str, list[SkillPart], int | None]:
-        """Return text and parts of the page of the chosen skills, and the least tokens if nothing fits."""
-        limit, least = self._budget.max_tokens, None
-        while len(chosen) > 1:
-            heading = self._heading(chosen)
-            text, parts = heading, list[SkillPart]()
-            for routed in chosen:
-                rest = None if limit is None else limit - self.count(text)
-                page = None if rest is not None and rest <= 0 else self._page(chosen, routed, rest)
-                if page is not None and page.least_tokens is None:
-                    joined = f"{text}{'' if text == heading else chr(10)}{page.text.rstrip()}\n"
-                    if limit is None or self.count(joined) <= limit:
-                        text, parts = joined, [*parts, self._part(routed, page)]
-            if len(parts) == len(chosen):
-                return text, parts, None
-            # the heading names what is on the page; a single skill has its own page, with all of the budget
-            chosen = [each for each in chosen if each.skill in {part.skill for part in parts}] or chosen[:1]
-        for routed in chosen:
-            page = self._page(chosen, routed, limit)
-            least = page.least_tokens
-            return page.text, [self._part(routed, page)] if least is None else [], least
+        """Return text and parts of the page of the skills that fit, and the least tokens if none does."""
+        for count in range(len(chosen), 1, -1):
+            if made := self._page_of_all(chosen[:count]):
+                return *made, None
+        for first in chosen[:1]:
+            page = self._page(first, chosen[:1], self._budget.max_tokens)
+            parts = [self._part(first, page)] if page.least_tokens is None else []
+            return page.text, parts, page.least_tokens
         return "", [], None
+
+    def _page_of_all(self, chosen: Sequence[RoutedSkill]) -> tuple[str, list[SkillPart]] | None:
+        """Return text and parts of the page of several skills; None if one has no room."""
+        text, parts, limit = "", list[SkillPart](), self._budget.max_tokens
+        if self.style is Style.MARKED:  # tags of style `xml` name the skills themselves
+            tag = common_tag([self._indexes[each.skill] for each in chosen])
+            text = f"[Page{tag} of {len(chosen)} skills: {_names([each.skill for each in chosen])}.]\n"
+        for routed in chosen:
+            rest = None if limit is None else limit - self.count(text)
+            if rest is not None and rest <= 0:
+                return None
+            page = self._page(routed, chosen, rest)
+            text += f"{chr(10) if text else ''}{page.text.rstrip()}\n"
+            if page.least_tokens is not None or (limit is not None and self.count(text) > limit):
+                return None
+            parts.append(self._part(routed, page))
+        return text, parts
 
     def within_limit(self, text: str) -> str:
         """Return a text, or nothing if it exceeds the ceiling on tokens."""
         limit = self._budget.max_tokens
         return text if limit is None or self.count(text) <= limit else ""
 
-    def _page(self, chosen: Sequence[RoutedSkill], routed: RoutedSkill, limit: int | None) -> Page:
+    def _page(self, routed: RoutedSkill, chosen: Sequence[RoutedSkill], limit: int | None) -> Page:
         """Return the page of one of the chosen skills, as `SkillPager.page` makes it."""
-        index, several = self._indexes[routed.skill], len(chosen) > 1
-        tag = None
-        if several:
+        index, tag = self._indexes[routed.skill], None
+        if len(chosen) > 1:
             is_tagged = self.style is not Style.PLAIN
             tag = common_tag([self._indexes[each.skill] for each in chosen]) if is_tagged else ""
         folder = self._options.get("folder", False)
@@ -229,13 +239,6 @@ class _PageMaker:
     def _show(self, skill: FoundSkill) -> str:
         show = self._options.get("show")
         return show(skill) if show else ""
-
-    def _heading(self, chosen: Sequence[RoutedSkill]) -> str:
-        """Return the first line of a page of several skills, which names them; tags of style `xml` do."""
-        if self.style is not Style.MARKED:
-            return ""
-        tag = common_tag([self._indexes[each.skill] for each in chosen])
-        return f"[Page{tag} of {len(chosen)} skills: {_names([each.skill for each in chosen])}.]\n\n"
 
 
 def common_tag(indexes: Sequence[SkillIndex]) -> str:

@@ -18,15 +18,15 @@ from typing import TYPE_CHECKING
 from skillpager.caches import LRUCache
 from skillpager.errors import SkillError, StoreError
 from skillpager.library.discovery import (
-    USER_ONLY,
     FoundSkill,
     Keep,
     Published,
+    is_user_only,
     similar_names,
     stated_licence,
     stub_of,
 )
-from skillpager.library.licences import Licences, recognise_name
+from skillpager.library.filters import read_licence, recognise_name
 from skillpager.types import PublishedSkill, Skill, SourceFile
 
 if TYPE_CHECKING:
@@ -48,18 +48,19 @@ MAX_NAME_BYTES = 1_000
 # skills whose texts are read together
 TEXT_BATCH = 200
 
-# the list of a library that was never read: one object, so that it is the same list each time
-_NONE: list[FoundSkill] = []
-
 
 class PublishedSkills:
     """The published skills of one library, mirrored in memory. Thread-safe.
 
     Args:
         library: The library in its store.
+
+    Attributes:
+        place: Name and address of the library, without user and password.
     """
 
     def __init__(self, library: "PostgresLibrary") -> None:
+        self.place = library.place
         self._library = library
         self._version = (0, 0)
         self._by_name: dict[str, FoundSkill] = {}
@@ -67,71 +68,73 @@ class PublishedSkills:
         self._texts = LRUCache[tuple[str, int], Skill](
             MAX_KEPT_CHARS, lambda skill: sum(len(file.text) for file in skill.files)
         )
-        self._unroutable: set[tuple[str, str]] = set()  # names and digests
         self._turn = threading.Lock()
-        self._polled = 0.0
-        self._poll: threading.Thread | None = None
-        self._failing = False
+        self._due = 0.0
+        self._failure: StoreError | None = None
 
-    @property
-    def place(self) -> str:
-        """Name and address of the library, without user and password."""
-        return self._library.place
+    def skills(self) -> list[FoundSkill]:
+        """Return the skills by name: the same list until one changes, for which the store is asked at times.
 
-    def skills(self, *, alone: bool = True) -> list[FoundSkill]:
-        """Return the skills by name; the same list until one changes. The first call reads it.
-
-        Args:
-            alone: If the list was never read and cannot be, raise the error; else that is a warning.
+        While the store is away the list stays as it is.
 
         Raises:
             StoreError: The store cannot be read, and never could.
         """
+        is_due = time.monotonic() >= self._due
+        if self._skills is None and (is_due or self._failure is None):
+            self._poll()
+        elif is_due and not self._turn.locked():
+            poll = threading.Thread(target=self._poll, daemon=True)
+            poll.start()
+            poll.join(WAIT_SECONDS)
         if self._skills is None:
-            try:
-                self.refresh()
-            except StoreError as error:
-                if alone:
-                    raise
-                self._report(error)
-                return _NONE
-        assert self._skills is not None
+            raise self._failure or StoreError(f"{self.place} has not been read yet.")
         return self._skills
 
-    def has_changed(self, before: list[FoundSkill]) -> bool:
-        """Return True if `skills` returns another list than before; every few seconds the store is asked."""
-        if self._skills is not None and time.monotonic() - self._polled >= POLL_SECONDS:
-            self._polled = time.monotonic()
-            if self._poll is None or not self._poll.is_alive():
-                self._poll = threading.Thread(target=self._refresh_or_report, daemon=True)
-                self._poll.start()
-                self._poll.join(WAIT_SECONDS)
-        return self._skills is not None and self._skills is not before
+    def _poll(self) -> None:
+        """Read what has changed; that the store is away is logged once, until it is back."""
+        with self._turn:
+            try:
+                self._refresh()
+                self._failure = None
+            except StoreError as error:
+                if self._failure is None:
+                    logger.warning("the list of published skills stays as it is for now: %s", error)
+                self._failure = error
+            self._due = time.monotonic() + POLL_SECONDS
 
-    def refresh(self) -> None:
-        """Read what has changed.
+    def _refresh(self) -> None:
+        version, changed = self._library.changes(self._version)
+        if self._skills is not None and version == self._version:
+            return
+        is_reset = version[0] != self._version[0] or version[1] < self._version[1]
+        by_name = {} if is_reset else dict(self._by_name)
+        for number, skill in changed:
+            if isinstance(skill, str):
+                by_name.pop(skill, None)
+                continue
+            by_name[skill.name] = FoundSkill(
+                skill.name,
+                skill.description,
+                Path(f"{self._library.name}:{skill.name}"),
+                None,
+                None,
+                skill.digest,
+                skill.user_only,
+                skill.stated_licence,
+                published=Published(number, skill.licence, self),
+            )
+        if self._skills is None or by_name != self._by_name:
+            self._by_name, self._skills = by_name, [by_name[name] for name in sorted(by_name)]
+        self._version = version
+
+    def find(self, name: str) -> FoundSkill | None:
+        """Return the skill of this name; None if there is none.
 
         Raises:
             StoreError: The store cannot be read.
         """
-        with self._turn:
-            version, changed = self._library.changes(self._version)
-            if self._skills is None or version != self._version:
-                reset = version[0] != self._version[0] or version[1] < self._version[1]
-                by_name = {} if reset else dict(self._by_name)
-                for number, skill in changed:
-                    if isinstance(skill, str):
-                        by_name.pop(skill, None)
-                    else:
-                        by_name[skill.name] = self._found(number, skill)
-                if self._skills is None or by_name != self._by_name:
-                    self._by_name, self._skills = by_name, [by_name[name] for name in sorted(by_name)]
-                self._version = version
-            self._polled, self._failing = time.monotonic(), False
-
-    def find(self, name: str) -> FoundSkill | None:
-        """Return the skill of this name, as the store has it now; None if it has none."""
-        self.refresh()
+        self.skills()
         return self._by_name.get(name)
 
     def read(self, name: str, scope: str) -> Skill:
@@ -163,51 +166,16 @@ class PublishedSkills:
         for start in range(0, len(skills), TEXT_BATCH):
             batch = skills[start : start + TEXT_BATCH]
             contents = self._library.contents([skill.name for skill in batch])
-            for found in batch:
+            for found in batch:  # the order of equal skills in a route is that of their words in the index
                 if found.name not in contents:
                     continue
                 try:
-                    skill = unpack_skill(contents[found.name][1], f"{found.name!r} of {self.place}")
+                    entry = unpack_skill(contents[found.name][1], f"{found.name!r} of {self.place}").files[0]
                 except SkillError as error:
-                    # it is asked for again after each change of the library
-                    identity = found.name, found.digest
-                    log = logger.debug if identity in self._unroutable else logger.warning
-                    log("routing does not find %r: %s", found.name, error)
-                    self._unroutable.add(identity)
+                    logger.warning("routing does not find %r: %s", found.name, error)
                     continue
-                entry = skill.files[0]
                 if entry.digest == found.digest:
                     yield found, entry.text[entry.body_start :]
-
-    def _found(self, version: int, skill: PublishedSkill) -> FoundSkill:
-        return FoundSkill(
-            skill.name,
-            skill.description,
-            Path(f"{self._library.name}:{skill.name}"),
-            None,
-            None,
-            skill.digest,
-            skill.user_only,
-            skill.stated_licence,
-            published=Published(version, skill.licence, skill.key, self),
-        )
-
-    def _refresh_or_report(self) -> None:
-        try:
-            self.refresh()
-        except Exception as error:
-            self._report(error)
-
-    def _report(self, error: Exception) -> None:
-        """Log that the store cannot be read: once, until it can be again."""
-        message = "the list of published skills stays as it is for now: %s"
-        if self._failing:
-            logger.debug(message, error)
-        elif isinstance(error, StoreError):
-            logger.warning(message, error)
-        else:
-            logger.error(message, repr(error), exc_info=error)
-        self._failing = True
 
 
 def published_skills(store: "Store", library: str) -> PublishedSkills | None:
@@ -236,39 +204,30 @@ def beside(
 
 
 class Publisher:
-    """Publishes the skills of one run, each name once. Thread-safe.
-
-    A skill that is published unchanged costs nothing but its reading.
+    """Publishes the skills of one run, each name once.
 
     Args:
         library: The library.
         found: Skills; those that are shadowed by others of their name are not published.
 
     Attributes:
+        place: Name and address of the library, without user and password.
         names: The names that were published, or were there unchanged.
         changed: The number of them that are new or have changed.
     """
 
     def __init__(self, library: "PostgresLibrary", found: Sequence[FoundSkill] = ()) -> None:
+        self.place = library.place
         self._library = library
-        self._licences = Licences()
         self._tops = {skill.path: skill.folder for skill in found}
         usable = (skill for skill in found if skill.problem is None and skill.shadowed_by is None)
         self._owners = {skill.name: skill.path for skill in usable}
         self._states = {skill.name: skill.state for skill in _present(library)}
-        self._turn = threading.Lock()
         self.names: set[str] = set()
         self.changed = 0
 
-    @property
-    def place(self) -> str:
-        """Name and address of the library, without user and password."""
-        return self._library.place
-
-    def publish(self, skill: Skill, path: Path, key: str) -> bool:
-        """Publish a skill whose index is stored; return True if that changed the library.
-
-        A stub, and a skill that another of the same name shadows, are passed over.
+    def publish(self, skill: Skill, path: Path, key: str) -> None:
+        """Publish a skill whose index is stored, unless the library has it or a nearer skill has its name.
 
         Args:
             skill: The skill, all of its files.
@@ -285,27 +244,22 @@ class Publisher:
                 f"{path} cannot be published: its name is longer than {MAX_NAME_BYTES:,} bytes, or not text. "
                 "Give it another in its front matter."
             )
-        if stub_of(skill.metadata) is not None:
-            return False
-        with self._turn:
-            if self._owners.setdefault(skill.name, path) != path:
-                return False
-            self.names.add(skill.name)
+        if stub_of(skill.metadata) is not None or self._owners.setdefault(skill.name, path) != path:
+            return
+        self.names.add(skill.name)
         content = pack_skill(skill)
         stated = stated_licence(skill.metadata)
-        user_only = skill.metadata.get(USER_ONLY, "").strip().lower() == "true"
         if skill.root is None:  # brought from elsewhere: what the licence files here say is not about it
             licence = recognise_name(stated)
         else:
-            licence = self._licences.read(path, stated, top=self._tops.get(path)).expression
-        about = (skill.name, skill.files[0].digest, skill.description, user_only, stated, licence, key)
+            licence = read_licence(path, stated, top=self._tops.get(path)).expression
+        about = (
+            *(skill.name, skill.files[0].digest, skill.description, is_user_only(skill.metadata)),
+            *(stated, licence, key),
+        )
         state = hashlib.sha256(json.dumps(about).encode() + content).hexdigest()
-        if self._states.get(skill.name) == state:
-            return False
-        changed = self._library.publish(PublishedSkill(*about, state), content)
-        with self._turn:
-            self.changed += changed
-        return changed
+        if self._states.get(skill.name) != state:
+            self.changed += self._library.publish(PublishedSkill(*about, state), content)
 
     def prune(self) -> list[str]:
         """Take what was in the library before and was not published now out of it; return the names.

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from skillpager.json_types import HIDDEN, INLINE, ON_REQUEST, ROUNDED, shown_as
 from skillpager.library.discovery import FoundSkill
-from skillpager.library.licences import UNKNOWN
+from skillpager.library.filters import UNKNOWN
 
 DEFAULT_ROUTED = 10  # skills of a route
 # metadata: JSON has the paths of copies, and the features by name
