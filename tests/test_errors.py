@@ -73,10 +73,6 @@ def test_a_folder_that_is_gone_is_not_named(installed: Path, tmp_path: Path) -> 
             {"url": "https://example.org/skillpager", "vcs_info": {"vcs": "git", "commit_id": "0f1e"}},
             "git+https://example.org/skillpager@0f1e",
         ),
-        (
-            {"url": "https://example.org/a.zip", "archive_info": {}, "subdirectory": "python"},
-            "https://example.org/a.zip#subdirectory=python",
-        ),
     ],
 )
 def test_a_url_is_installed_from_the_url(installed: Path, origin: dict[str, object], target: str) -> None:

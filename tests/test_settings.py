@@ -13,8 +13,7 @@ from skillpager.errors import SettingsError
 from skillpager.files import read_bounded
 from skillpager.parsing.skill import SCOPES
 from skillpager.sections import TEXT_FORMS
-from skillpager.settings import CHOICES, PROJECT_ARGUMENTS, Settings, hide_secrets, load_settings
-from skillpager.strategies.registry import FAMILIES
+from skillpager.settings import CHOICES, Settings, hide_secrets, load_settings
 from skillpager.types import Style
 
 
@@ -276,9 +275,7 @@ def test_only_regular_files_are_read_and_no_more_than_allowed(tmp_path: Path) ->
         read_bounded(tmp_path, 10)
 
 
-def test_a_project_can_choose_every_scope_style_and_argument() -> None:
+def test_the_choices_are_those_of_the_stages() -> None:
     assert CHOICES["scope"] == SCOPES
     assert CHOICES["style"] == tuple(Style)
     assert CHOICES["embedded_text"] == TEXT_FORMS
-    numbers = {name for name, family in FAMILIES.items() if family.local and family.argument}
-    assert set(PROJECT_ARGUMENTS) == numbers

@@ -121,7 +121,6 @@ def install_command(extra: str, *, options: str = "") -> str:
     """
     # imported here: rarely needed, and together slower to import than the rest of the package
     import json
-    import shlex
     from importlib.metadata import PackageNotFoundError, distribution
     from pathlib import Path
     from urllib.parse import urlsplit
@@ -131,23 +130,18 @@ def install_command(extra: str, *, options: str = "") -> str:
         origin = json.loads(distribution("skillpager").read_text("direct_url.json") or "{}")
     except PackageNotFoundError:  # a source tree on the path
         origin = {}
-    extras = f"[{extra}]" if extra else ""
-    target = f"skillpager{extras}"
+    target = f"skillpager[{extra}]" if extra else "skillpager"
     url = origin.get("url", "")
+    if vcs := origin.get("vcs_info"):
+        url = f"{vcs['vcs']}+{url}@{vcs['commit_id']}"
     if "dir_info" in origin:
         folder = url2pathname(urlsplit(url).path)
         if Path(folder).is_dir():  # else it was a temporary one
-            target = f"{folder}{extras}"
+            target = f"{folder}[{extra}]" if extra else folder
             options += "-e " if origin["dir_info"].get("editable") else ""
     elif url:
-        if "vcs_info" in origin:
-            vcs = origin["vcs_info"]
-            url = f"{vcs['vcs']}+{url}@{vcs['commit_id']}"
-        subdirectory = origin.get("subdirectory")
-        target += f" @ {url}" + (f"#subdirectory={subdirectory}" if subdirectory else "")
-    # double quotes work in every shell, except around these characters in Unix shells
-    quoted = shlex.quote(target) if set('"$`!').intersection(target) else f'"{target}"'
-    return f"pip install {options}{quoted}"
+        target += f" @ {url}"
+    return f'pip install {options}"{target}"'
 
 
 def require_extra(module: str, *, extra: str, purpose: str) -> ModuleType:

@@ -6,7 +6,6 @@ Reference: paper §3.1.
 import hashlib
 import json
 import logging
-import threading
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields, replace
@@ -46,9 +45,7 @@ FORMAT_VERSION = 2
 MAX_KEPT_NODES = 50_000
 MAX_KEPT_PATHS = 10_000
 MAX_KEPT_QUERIES = 1_024
-# seconds that a store which failed is left alone, and how many times as long as it took to fail
-STORE_PAUSE_SECONDS = 30.0
-STORE_PAUSE_FACTOR = 10.0
+STORE_PAUSE_SECONDS = 60.0  # in which a store that failed is left alone
 
 # cache key and folder: skills of the same text may stand in two folders, or in none
 IndexKey = tuple[str, Path | None]
@@ -64,9 +61,7 @@ class IndexCache:
     def __init__(self) -> None:
         self._indexes = LRUCache[IndexKey, SkillIndex](MAX_KEPT_NODES, lambda index: len(index.nodes))
         self._paths = LRUCache[tuple[str, str], tuple[FileStamps, IndexKey]](MAX_KEPT_PATHS)
-        self._lock = threading.Lock()
-        self._failing = False
-        self._paused_until = 0.0
+        self._paused_until = 0.0  # of the monotonic clock; 0 while the store works
 
     def at(self, path: str, scope: str) -> SkillIndex | None:
         """Return the index of a path and scope while none of its files has changed."""
@@ -91,23 +86,16 @@ class IndexCache:
         )
 
     def _load_or_build(self, skill: Skill, key: str, builder: "Builder", store: Store) -> SkillIndex:
-        if self._failing:
-            with self._lock:  # while the store fails, one caller in each interval tries it
-                if (now := time.monotonic()) < self._paused_until:
-                    return builder.build(skill, key)
-                self._paused_until = now + STORE_PAUSE_SECONDS
-        started = time.monotonic()
+        if time.monotonic() < self._paused_until:
+            return builder.build(skill, key)
         try:
             stored = store.load(key, skill)
         except StoreError as error:
-            took = time.monotonic() - started
-            with self._lock:
-                self._paused_until = time.monotonic() + max(STORE_PAUSE_SECONDS, STORE_PAUSE_FACTOR * took)
-                is_first, self._failing = not self._failing, True
-            if is_first:
+            if not self._paused_until:
                 logger.warning("indexes are not stored, they stay in memory for now: %s", error)
+            self._paused_until = time.monotonic() + STORE_PAUSE_SECONDS
             return builder.build(skill, key)
-        self._failing = False
+        self._paused_until = 0.0
         if stored is not None:
             return stored
         index = builder.build(skill, key)

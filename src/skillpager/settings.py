@@ -50,8 +50,6 @@ PROJECT_STRATEGIES = (
     *("greedy_graph", "topk_dependency", "mmr_graph", "exec_only", "concept_only", "density"),
     *("head", "sections", "bm25", "hybrid", "dpp", "msd", "cover"),
 )
-# the least argument of those that take one; the greatest is 1
-PROJECT_ARGUMENTS = {"greedy_graph": -1.0, "density": 0.0, "dpp": 0.0, "msd": 0.0, "cover": 0.0}
 # the values of settings that have few
 CHOICES = {
     "scope": ("skill", "body"),
@@ -370,19 +368,13 @@ def _may_choose(name: str, value: object, path: Path) -> bool:
         allowed = ", ".join(sorted(each for each, item in _FIELDS.items() if item.metadata["project"]))
         logger.warning("%s: %s is ignored, a project may only set %s", path, name, allowed)
         return False
-    if name != "strategy" or not isinstance(value, str):
-        return True
-    base, colon, argument = value.partition(":")
-    try:
-        if base in PROJECT_STRATEGIES and (not colon or PROJECT_ARGUMENTS[base] <= float(argument) <= 1.0):
-            return True
-    except (KeyError, ValueError):  # it takes no argument, or no such one
-        pass
-    logger.warning(
-        "%s: strategy %s is ignored, a project may only name one of %s",
-        *(path, _shown(value), ", ".join(PROJECT_STRATEGIES)),
-    )
-    return False
+    if name == "strategy" and isinstance(value, str) and value not in PROJECT_STRATEGIES:
+        known = ", ".join(PROJECT_STRATEGIES)
+        logger.warning(
+            "%s: strategy %s is ignored, a project may only name one of %s", path, _shown(value), known
+        )
+        return False
+    return True
 
 
 def _shown(value: object) -> str:
