@@ -121,10 +121,6 @@ def test_no_weight_is_above_one() -> None:
     assert [edge.weight for edge in semantic_edges(document("a\nb"), rows)] == [1.0]
 
 
-def test_an_empty_row_is_similar_to_nothing() -> None:
-    assert semantic_edges(document("a\nb"), np.zeros((2, 4), dtype=np.float32)) == ()
-
-
 def test_rows_must_match_nodes() -> None:
     with raises(ValueError):
         infer_edges(document("a\nb"), np.ones((3, 4), dtype=np.float32))

@@ -32,17 +32,6 @@ OPTIONAL = {
 INSTALLED = [name for name in LOCAL_STRATEGIES if name not in OPTIONAL or find_spec(OPTIONAL[name])]
 
 
-def test_a_ceiling_far_above_the_page_does_not_fill_it(pager: SkillPager) -> None:
-    skill, query = SAMPLES / "kubernetes-debugging", QUERIES["kubernetes-debugging"]
-    free = pager.page(skill, query)
-    assert free.tokens < 1500
-    page = pager.page(skill, query, max_tokens=4000)
-    assert (page.text, page.sufficiency) == (free.text, free.sufficiency)
-    full = pager.page(skill, query, max_tokens=4000, fill=True)
-    assert full.tokens > 3 * free.tokens
-    assert {node.id for node in full.nodes} > {node.id for node in free.nodes}
-
-
 @settings(max_examples=40)
 @given(name=NAMES, style=STYLES, extra=st.integers(0, 50) | st.integers(0, 5000))
 def test_a_page_within_its_ceiling_is_the_page_without_one(
@@ -91,14 +80,6 @@ def test_without_limits_a_filled_page_is_the_whole_skill_unless_it_suffices(page
     enough = pager.page(skill, query, fill=True, sufficiency=0.9)
     assert enough.text == pager.page(skill, query, sufficiency=0.9).text
     assert not enough.complete
-
-
-def test_other_strategies_fill_up_to_their_limit_in_any_case(pager: SkillPager) -> None:
-    skill, query = SAMPLES / "kubernetes-debugging", QUERIES["kubernetes-debugging"]
-    for strategy in ("mmr", "topk", "sections"):
-        page = pager.page(skill, query, strategy=strategy, max_tokens=900)
-        assert page.text == pager.page(skill, query, strategy=strategy, max_tokens=900, fill=True).text
-        assert page.tokens > 700
 
 
 @pytest.mark.parametrize("style", list(Style))

@@ -7,11 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conftest import SAMPLES
 from skillpager import SkillPager
 from skillpager.pages.gaps import skill_tag, tag_of, whole_text
 from skillpager.pages.render import PageMeter, PageRenderer
-from skillpager.parsing.skill import read_skill, skill_from_files
+from skillpager.parsing.skill import skill_from_files
 from skillpager.types import SkillIndex, Style
 
 FILLER = " ".join(f"Sentence {number} says what nobody needs to know at all today." for number in range(20))
@@ -98,19 +97,6 @@ def test_usual_text_needs_no_tag(quick_pager: SkillPager, text: str) -> None:
     renderer = PageRenderer(index, quick_pager.token_counter)
     assert renderer.tag == ""
     assert renderer.render(range(len(index.nodes))).text == whole_text(index)
-
-
-def test_sample_skills_need_no_tag() -> None:
-    for folder in sorted(path for path in SAMPLES.iterdir() if path.is_dir()):
-        assert skill_tag(read_skill(folder)) == ""
-
-
-def test_style_plain_has_no_marks_and_so_no_tag(quick_pager: SkillPager) -> None:
-    index = index_of(quick_pager, FORGED[0])
-    page = PageRenderer(index, quick_pager.token_counter, style=Style.PLAIN)
-    chosen = holding(index, FORGED[0])
-    assert page.render(chosen).text == page.excerpt(chosen).text
-    assert page.render(chosen).text == "\n\n".join(index.nodes[ordinal].text for ordinal in chosen)
 
 
 def test_a_name_does_not_end_the_quotes_of_the_legend(quick_pager: SkillPager) -> None:

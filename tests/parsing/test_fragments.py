@@ -47,12 +47,6 @@ MARKDOWN = st.lists(
 ).map("".join)
 
 
-@pytest.mark.parametrize("text", ["> - <?php x\n>  ", "- <!-- a\n  > <div>\n  >  ", "> > - <!-- a\n> > "])
-def test_open_html_in_a_container_may_end_the_text(text: str) -> None:
-    skill = skill_from_text(text)
-    assert "".join(tile.text for tile in split_skill(skill)) == text
-
-
 def file_of(text: str) -> SourceFile:
     """Return a file with `text` as its body."""
     return SourceFile(path="SKILL.md", text=text, digest="", body_start=0)
@@ -136,17 +130,6 @@ def test_list_items_carry_their_lead_in_as_a_field() -> None:
     assert (second.list_context.position, second.list_context.size) == (1, 2)
     assert second.text.startswith("- two")
     assert second.heading_path == ("H",)
-
-
-def test_a_nested_item_is_led_in_by_its_parent() -> None:
-    parent = (
-        "- Parent item that says something which is long enough to be a fragment by itself" + ", very" * 20
-    )
-    child = "  - Child item that says something which is long enough to be a fragment by itself too"
-    last = fragments(f"{parent}\n{child}\n")[-1]
-    assert last.text == child
-    assert last.list_context is not None
-    assert last.list_context.lead_in == parent
 
 
 def test_later_parts_of_a_long_table_carry_its_header() -> None:

@@ -4,13 +4,12 @@ import os
 import re
 import socket
 from pathlib import Path
-from time import thread_time
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conftest import SAMPLES, TRAPS
+from conftest import SAMPLES
 from messages import raises
 from skillpager.display_text import one_line
 from skillpager.errors import SkillError
@@ -59,19 +58,6 @@ def test_front_matter_of_the_specification_is_read() -> None:
     assert skill.warnings == ()
 
 
-def test_unquoted_colons_are_read_with_a_warning() -> None:
-    skill = read_skill(TRAPS / "unquoted-colon.md")
-    assert ": " in skill.description
-    assert "not valid YAML" in skill.warnings[0]
-    assert "unquoted-colon.md:" in skill.warnings[0]
-
-
-def test_a_description_in_bold_is_read_with_a_warning() -> None:
-    skill = skill_from_text("---\nname: a\ndescription: **Bold: all of it**\nmetadata: {}\n---\nbody")
-    assert (skill.name, skill.description) == ("a", "**Bold: all of it**")
-    assert len(skill.warnings) == 1
-
-
 @pytest.mark.parametrize(
     ("text", "body"),
     [
@@ -99,24 +85,6 @@ def test_where_the_body_begins(text: str, body: str) -> None:
     (file,) = skill_from_text(text).files
     assert file.text == text
     assert file.text[file.body_start :] == body
-
-
-@pytest.mark.parametrize(
-    "block",
-    [
-        "name: [unclosed",
-        "name: a\n\tdescription: tab",
-        "a: &x [1]\nb: *x",
-        "name: " + "[" * 3000,
-        "name: 2020-13-45",
-        "- a\n- b",
-        "name: 'a\ndescription: b",
-    ],
-)
-def test_broken_front_matter_warns_and_never_raises(block: str) -> None:
-    skill = skill_from_text(f"---\nkey: v\n{block}\n---\ntext\n", name="fallback")
-    assert skill.files[0].text.endswith("text\n")
-    assert skill.warnings
 
 
 SHOWN = "give the skill a short name on one line, without control or hidden characters"
@@ -520,18 +488,6 @@ def test_any_front_matter_is_read(block: str) -> None:
     fields, warnings = frontmatter.parse(f"---\n{block}\n---\n", file="SKILL.md")
     for text in (*fields, *fields.values(), *warnings):
         text.encode()
-
-
-@pytest.mark.parametrize(
-    "unit", ["- a\n", "[", "[[a],", "{a: ", "? ", "- - ", "a: [b]\n", "&a b: c\n", "a: b  c  \n", " "]
-)
-def test_the_longest_front_matter_is_read_fast(unit: str) -> None:
-    block = "t: b" + " " * 100 + "c: [\n" if unit == " " else "t:\n"
-    text = f"---\n{block}{unit * (30_000 // len(unit))}\nx: y: z\n---\n"
-    assert frontmatter.find_body(text) == len(text)
-    begin = thread_time()
-    frontmatter.parse(text, file="SKILL.md")
-    assert thread_time() - begin < 3
 
 
 # ---- links and special files in a skill from a stranger

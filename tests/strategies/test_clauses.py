@@ -96,26 +96,6 @@ def test_the_pager_embeds_clauses_for_who_reads_them(pager: SkillPager) -> None:
     assert np.array_equal(np.stack([clause.embedding for clause in navigator.clauses]), rows[1:])
 
 
-def test_a_query_and_its_clauses_are_encoded_in_one_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    query = "Restore one table from the dump; rotate the keys, then list the snapshots of last week"
-    encoder, calls = BuiltinEncoder(threads=2), list[tuple[str, Sequence[str]]]()
-    together, clauses = encoder.encode_query_parts, clauses_of(query)
-
-    def counted(text: str, parts: Sequence[str]) -> FloatArray:
-        calls.append((text, parts))
-        return together(text, parts)
-
-    monkeypatch.setattr(encoder, "encode_query_parts", counted)
-    monkeypatch.setattr(encoder, "encode_query", None)  # would fail if it were called
-    builder = Builder(encoder, LocalClassifier(), default_counter(), "context")
-    rows = builder.embed_query(query, clauses)
-    assert calls == [(query, clauses)]
-    assert len(rows) == 1 + len(clauses) == 4
-    assert np.array_equal(rows[0], BuiltinEncoder(threads=1).encode_query(query))
-    builder.embed_query(query, clauses)
-    assert len(calls) == 1  # what is in memory is not encoded again
-
-
 def test_an_encoder_of_one_query_at_a_time_is_enough() -> None:
     class Plain:
         id, dim = "plain", 2

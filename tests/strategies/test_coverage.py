@@ -94,33 +94,6 @@ def test_the_chance_is_a_logistic_regression_of_the_signals(pager: SkillPager) -
     assert replace(shipped_model(), coverage=None).covered(known, query, needs) is None
 
 
-def arrays_of(model: NeedModel) -> dict[str, np.ndarray]:
-    """Return the arrays of a model's file, coverage left out."""
-    from skillpager.strategies.navigator.features import NAMES
-
-    net = {f"net.{name}": array for name, array in model.net.arrays.items()}
-    assert model.chance is not None
-    chance = {"chance.weight": model.chance[0], "chance.bias": model.chance[1]}
-    told = {"signals": np.array(NAMES), "scale": np.array(model.scale), **chance}
-    return {
-        **net,
-        **told,
-        "embedding": np.array(model.embedding),
-        "price": np.array(model.price),
-    }
-
-
-def test_a_file_may_hold_the_regression_but_no_other_signals() -> None:
-    arrays = arrays_of(shipped_model())
-    assert NeedModel.of(arrays).coverage is None
-    weight = np.arange(len(COVERAGE_NAMES), dtype=np.float64)
-    found = NeedModel.of({**arrays, "covered.weight": weight, "covered.bias": np.array(0.5)}).coverage
-    assert found is not None
-    assert (found[0].tolist(), found[1]) == (weight.tolist(), 0.5)
-    with pytest.raises(ValueError, match="other signals"):
-        NeedModel.of({**arrays, "covered.weight": weight[1:], "covered.bias": np.array(0.5)})
-
-
 @pytest.mark.parametrize(
     "limits", [{}, {"max_tokens": 400}, {"max_nodes": 3}, {"sufficiency": 0.9}, {"fill": True}]
 )

@@ -11,9 +11,7 @@ from pyversity import diversify
 
 from index_builder import unit_rows
 from messages import raises
-from skillpager.errors import MissingExtraError, SettingsError
-from skillpager.factories import make_strategy
-from skillpager.settings import Settings
+from skillpager.errors import MissingExtraError
 from skillpager.strategies import TopK
 from skillpager.strategies.baselines.diversity import Cover, Dpp, Msd
 from strategy_cases import assert_sound, index_with, near, ordinals, run
@@ -39,45 +37,11 @@ def test_the_order_and_the_scores_are_pyversitys(kind: type[Diverse], diversity:
     assert_sound(selection, index_with(pool), query)
 
 
-def test_dpp_picks_what_makes_the_determinant_largest() -> None:
-    rows = unit_rows(13, 6, seed=11)
-    query, pool = rows[0], rows[1:].astype(float)
-    relevance = pool @ query
-    weights = np.exp(0.5 * (relevance - relevance.mean()) / relevance.std())
-    kernel = weights[:, None] * (pool @ pool.T) * weights
-    chosen: list[int] = []
-    for _ in range(5):
-        volumes = [
-            -np.inf if node in chosen else np.linalg.det(kernel[np.ix_([*chosen, node], [*chosen, node])])
-            for node in range(12)
-        ]
-        chosen.append(int(np.argmax(volumes)))
-    assert ordinals(run(Dpp(0.5), index_with(rows[1:]), query, max_nodes=5)) == chosen
-
-
 def test_dpp_goes_by_relevance_when_the_rows_have_run_out_of_directions() -> None:
     rows, query = near(*np.linspace(-0.9, 0.9, 30))
     selection = run(Dpp(0.5), index_with(rows), query, max_nodes=30)
     rest = ordinals(selection)[2:]  # two picks span the plane
     assert rest == sorted(rest, reverse=True)
-
-
-def test_msd_adds_the_distances_up() -> None:
-    rows = unit_rows(21, 8, seed=12)
-    query, pool = rows[0], rows[1:]
-    chosen = [int(np.argmax(pool @ query))]
-    while len(chosen) < 8:
-        scores = 0.6 * (pool @ query) + 0.4 * (1 - pool @ pool[chosen].T).sum(axis=1)
-        scores[chosen] = -np.inf
-        chosen.append(int(np.argmax(scores)))
-    assert ordinals(run(Msd(0.4), index_with(pool), query, max_nodes=8)) == chosen
-
-
-def test_cover_prefers_the_node_that_stands_for_many() -> None:
-    rows = np.array([[0, 1], *[[1, 0]] * 5], dtype=np.float32)
-    query = np.array([0.6, 0.8], dtype=np.float32)
-    assert ordinals(run(Cover(1.0), index_with(rows), query, max_nodes=1)) == [1]
-    assert ordinals(run(Cover(0.0), index_with(rows), query, max_nodes=1)) == [0]
 
 
 @EACH
@@ -143,12 +107,6 @@ def test_the_budget_holds_and_nothing_warns(
 def test_a_diversity_outside_zero_to_one_is_refused(kind: type[Diverse], diversity: float) -> None:
     with raises(ValueError):
         kind(diversity)
-
-
-def test_the_command_line_says_what_is_wrong_with_a_diversity() -> None:
-    assert make_strategy("dpp:0.2", Settings(), mmr_lambda=0.7) == Dpp(0.2)
-    with raises(SettingsError):
-        make_strategy("cover:2", Settings(), mmr_lambda=0.7)
 
 
 @EACH

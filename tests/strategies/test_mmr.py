@@ -79,34 +79,11 @@ def test_selection_stops_when_the_best_marginal_is_below_zero() -> None:
     assert selection.skipped[0].marginal == pytest.approx(0.3 - 0.7)
 
 
-def test_ties_go_to_the_earlier_node() -> None:
-    rows = np.tile(unit_rows(1, 1), (40, 1))
-    assert ordinals(select(index_of(rows), rows[0], Mmr(0.9), max_nodes=5)) == [0, 1, 2, 3, 4]
-    assert ordinals(select(index_of(rows), rows[0], TopK(), max_nodes=5)) == [0, 1, 2, 3, 4]
-
-
 @pytest.mark.parametrize(("count", "expected"), [(1, 20), (100, 20), (101, 60), (5000, 60)])
 def test_the_dynamic_budget_is_the_papers(count: int, expected: int) -> None:
     assert dynamic_max_nodes(count) == expected
     rows = unit_rows(count, count, shift=1.0)
     assert select(index_of(rows), rows[0], TopK()).budget.max_nodes == min(expected, count)
-
-
-@settings(max_examples=60, deadline=None)
-@given(
-    seed=st.integers(0, 1000), limit=st.integers(0, 400), strategy=st.sampled_from([Mmr(0.9), TopK(), Full()])
-)
-def test_max_tokens_is_never_exceeded_and_every_node_has_a_verdict(
-    seed: int, limit: int, strategy: Mmr | TopK | Full
-) -> None:
-    rows = unit_rows(seed, 40, shift=0.5)
-    index = index_of(rows, seed=seed)
-    selection = select(index, rows[0], strategy, max_tokens=limit)
-    assert sum(pick.node.tokens for pick in selection.picks) <= limit
-    if selection.picks:
-        assert selection.picks[-1].total_tokens == sum(pick.tokens for pick in selection.picks)
-    verdicts = sorted([*ordinals(selection), *(skip.node.ordinal for skip in selection.skipped)])
-    assert verdicts == list(range(40))
 
 
 def test_a_node_that_does_not_fit_is_skipped_for_a_smaller_one() -> None:
@@ -115,12 +92,6 @@ def test_a_node_that_does_not_fit_is_skipped_for_a_smaller_one() -> None:
     selection = select(index, rows[0], Mmr(1.0), max_tokens=30)
     assert ordinals(selection) == [0, 2]
     assert [(skip.node.ordinal, skip.reason) for skip in selection.skipped] == [(1, SkipReason.MAX_TOKENS)]
-
-
-def test_a_pick_tells_its_tokens_and_those_of_the_page_so_far() -> None:
-    rows = unit_rows(5, 3)
-    picks = select(index_of(rows, tokens=[5, 7, 9]), rows[0], Full()).picks
-    assert [(pick.tokens, pick.total_tokens) for pick in picks] == [(5, 5), (7, 12), (9, 21)]
 
 
 @pytest.mark.parametrize("weight", [-0.1, 1.1, float("nan")])
@@ -174,12 +145,6 @@ def test_cosines_are_whole_millionths() -> None:
     assert cosines(left, right) == pytest.approx(np.array([float(row @ right) for row in left]), abs=1e-6)
     millionths = cosines(left, right).astype(np.float64) * 1e6
     assert millionths == pytest.approx(np.rint(millionths), abs=0.05)
-
-
-def test_an_empty_pool_gives_an_empty_selection() -> None:
-    empty = index_of(np.zeros((0, 8), dtype=np.float32))
-    for strategy in (Mmr(), TopK(), Full()):
-        assert select(empty, unit_rows(1, 1, 8)[0], strategy).picks == ()
 
 
 def plain_mmr(
@@ -238,11 +203,3 @@ def test_picks_and_records_are_those_of_a_plain_computation(
         assert (pick.relevance, pick.redundancy, pick.marginal) == pytest.approx(
             (relevance[ordinal], nearest_pick, value), abs=2e-6
         )
-
-
-def test_a_node_that_fits_is_found_behind_any_number_that_do_not() -> None:
-    rows = unit_rows(4, 600, shift=1.0)
-    index = index_of(rows, tokens=[*[90] * 598, 10, 10])
-    selection = select(index, rows[0], Mmr(1.0), max_tokens=20)
-    assert sorted(ordinals(selection)) == [598, 599]
-    assert {skip.reason for skip in selection.skipped} == {SkipReason.MAX_TOKENS}

@@ -19,7 +19,7 @@ from skillpager.errors import StrategyError
 from skillpager.pages.render import NodeMeter
 from skillpager.sections import sections_of
 from skillpager.strategies.navigator import strategy as module
-from skillpager.strategies.navigator.features import GROUPS, NAMES, IndexFeatures, features_of
+from skillpager.strategies.navigator.features import COVERAGE_NAMES, GROUPS, NAMES, IndexFeatures, features_of
 from skillpager.strategies.navigator.required_context import required_context
 from skillpager.strategies.navigator.strategy import LEAST_CHANCE, Navigator, NeedModel, shipped_model
 from skillpager.strategies.picking import cosines
@@ -33,10 +33,6 @@ QUERY = "restore one table from a dump"
 def asked(pager: SkillPager, text: str = QUERY) -> Query:
     """Return a query as the pager embeds it."""
     return Query(text, pager.embed_query(text))
-
-
-def test_it_reads_what_the_default_encoder_makes(pager: SkillPager) -> None:
-    assert Navigator().embedding == f"{pager.encoder.id}/{pager.recipe.embedded_text}"
 
 
 def test_it_is_the_default_and_says_what_it_promises(pager: SkillPager) -> None:
@@ -335,21 +331,6 @@ def test_a_node_that_closes_a_gap_costs_less() -> None:
     assert ordinals(run(weighed, index, max_nodes=4)) == [0, 2, 3, 1]
 
 
-def test_needs_of_a_query_are_kept_and_its_row_counts(pager: SkillPager) -> None:
-    index, query = pager.index(SAMPLE), asked(pager)
-    navigator = Navigator()
-    first, again = (run(navigator, index, query.embedding, text=QUERY, max_nodes=5) for _ in range(2))
-    assert first == again == run(Navigator(), index, query.embedding, text=QUERY, max_nodes=5)
-    other = pager.embed_query("schedule nightly backups")
-    assert run(navigator, index, other, text=QUERY, max_nodes=5) == run(
-        Navigator(), index, other, text=QUERY, max_nodes=5
-    )
-    assert run(navigator, index, other, text=QUERY, max_nodes=5) != first
-    # with another model nothing that was kept counts
-    alike = run(replace(navigator, model=indifferent()), index, query.embedding, text=QUERY, max_nodes=5)
-    assert len({pick.marginal for pick in alike.picks}) == 1
-
-
 # ---- reasons
 
 
@@ -380,11 +361,6 @@ def test_a_reason_is_what_the_log_odds_lose_with_average_features(pager: SkillPa
     assert np.array([list(shares.values()) for shares in told]) == pytest.approx(expected.T, abs=6e-4)
     assert all(abs(1000 * share - round(1000 * share)) < 1e-3 for shares in told for share in shares.values())
     assert {*indifferent().reasons(known, query)[0].values()} == {0.0}
-
-
-def test_who_does_not_estimate_has_no_reasons(pager: SkillPager) -> None:
-    assert pager.reasons(SAMPLE, QUERY, strategy="mmr") == {}
-    assert pager.page(SAMPLE, QUERY, strategy="mmr").sufficiency is None
 
 
 # ---- which strategy is the default, and wrong targets
@@ -439,6 +415,16 @@ def test_a_file_holds_networks_and_calibration() -> None:
     assert {name: array.tolist() for name, array in model.net.arrays.items()} == {
         name: array.tolist() for name, array in shipped.net.arrays.items()
     }
+
+
+def test_a_file_may_hold_the_regression_of_coverage() -> None:
+    assert model_of().coverage is None
+    weight = np.arange(len(COVERAGE_NAMES), dtype=np.float64)
+    found = model_of(**{"covered.weight": weight, "covered.bias": 0.5}).coverage
+    assert found is not None
+    assert (found[0].tolist(), found[1]) == (weight.tolist(), 0.5)
+    with pytest.raises(ValueError, match="other signals"):
+        model_of(**{"covered.weight": weight[1:], "covered.bias": 0.5})
 
 
 def test_a_model_of_other_features_is_refused() -> None:

@@ -2,7 +2,6 @@
 
 import logging
 import math
-import subprocess
 import sys
 
 import numpy as np
@@ -11,7 +10,6 @@ from bm25s.stopwords import STOPWORDS_EN
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conftest import ROOT
 from index_builder import build_index, unit_rows
 from messages import raises
 from skillpager import SkillPager
@@ -116,26 +114,6 @@ def test_a_query_without_known_words_gives_the_beginning() -> None:
 def test_a_skill_without_words_is_no_obstacle(pager: SkillPager) -> None:
     page = pager.page("……\n\n——\n", "…", strategy="bm25", style="plain")
     assert len(page.nodes) == len(pager.index("……\n\n——\n").nodes)
-
-
-def test_nothing_is_printed_and_the_order_does_not_depend_on_the_process() -> None:
-    script = (
-        "import logging\n"
-        "logging.basicConfig()\n"
-        "from index_builder import build_index\n"
-        "from strategy_cases import ordinals, run\n"
-        "from skillpager.strategies.baselines.bm25 import Bm25\n"
-        "print(ordinals(run(Bm25(), build_index(40), text='line 7 says what to do in section 3')))\n"
-    )
-    expected = ordinals(run(Bm25(), build_index(40), text="line 7 says what to do in section 3"))
-    for seed in ("1", "2"):
-        done = subprocess.run(
-            [sys.executable, "-W", "error", "-c", script],
-            env={"PYTHONHASHSEED": seed, "PYTHONPATH": str(ROOT / "tests")},
-            capture_output=True,
-            text=True,
-        )
-        assert (done.stdout, done.stderr) == (f"{expected}\n", "")
 
 
 def test_log_levels_are_the_applications_and_no_bar_is_shown(
