@@ -92,21 +92,16 @@ def _check_order(address: str, first: int, last: int, letter: str) -> None:
 
 
 def _neither(index: SkillIndex, text: str) -> str:
-    """Return the error for a text that is no address and no title."""
-    titles = _similar_titles(index, text)
+    """Return the error for a text that is no address and no title; it lists similar titles, or the first."""
+    titles = list(dict.fromkeys(node.heading_path[-1] for node in index.nodes if node.heading_path))
+    wanted, by_name = folded(text), {folded(title): title for title in titles}
+    close = difflib.get_close_matches(wanted, by_name) or [name for name in by_name if wanted in name]
+    listed = _some([by_name[name] for name in close or by_name])
     return (
         f"{text!r} is neither a node nor a section of skill {index.skill.name!r}: write an id such as n12, a "
         "range n12-n16, lines L30-57 or a heading"
-        + (f", such as {titles}; the outline lists them." if titles else "; it has no headings.")
+        + (f", such as {listed}; the outline lists them." if listed else "; it has no headings.")
     )
-
-
-def _similar_titles(index: SkillIndex, section: str) -> str:
-    """Return titles of sections with nodes, those like `section` if there are any, or an empty text."""
-    titles = list(dict.fromkeys(node.heading_path[-1] for node in index.nodes if node.heading_path))
-    wanted, by_name = folded(section), {folded(title): title for title in titles}
-    close = difflib.get_close_matches(wanted, by_name) or [name for name in by_name if wanted in name]
-    return _some([by_name[name] for name in close or by_name])
 
 
 def _some(names: Sequence[str]) -> str:
@@ -126,9 +121,5 @@ def find_section(index: SkillIndex, section: str) -> list[int]:
     """
     found = nodes_under(index.nodes, section)
     if not found:
-        titles = _similar_titles(index, section)
-        raise NodeNotFoundError(
-            f"There is no section {section!r} with text in skill {index.skill.name!r}: "
-            + (f"some are {titles}; the outline lists them." if titles else "it has no headings.")
-        )
+        raise NodeNotFoundError(_neither(index, section))
     return found

@@ -69,13 +69,8 @@ def make_page(
     A page of an `EstimatingStrategy` that is within `max_tokens` without this limit is the same with it,
     unless the budget is to be filled.
 
-    Args:
-        renderer: Renders pages of the index.
-        strategy: Selects the nodes.
-        query: The query.
-        budget: How much the page may hold.
-        whole: Strategy that selects every node, used if the whole skill is within `max_tokens` and the style
-            is not `plain`; None if the budget does not allow every node.
+    `whole` is a strategy that selects every node, used if the whole skill is within `max_tokens` and the
+    style is not `plain`; None if the budget does not allow every node.
     """
     index, limit = renderer.index, budget.max_tokens
     estimated = estimates(strategy)
@@ -179,10 +174,7 @@ def _least_tokens(renderer: PageRenderer, selection: Selection) -> int | None:
 def make_whole(renderer: PageRenderer, known: Collection[str], limit: int | None) -> Page:
     """Return the whole skill or, if that exceeds `limit`, the beginning of the part that the reader lacks.
 
-    Args:
-        renderer: Renders pages of the index.
-        known: Ids of the nodes that the reader has.
-        limit: Ceiling on the tokens; None for none.
+    `known` are the ids of the nodes that the reader has.
     """
     nodes = renderer.index.nodes
     page = leave_out(renderer.render(range(len(nodes))), renderer, known)
@@ -199,10 +191,7 @@ def leave_out(page: Page, renderer: PageRenderer, known: Collection[str]) -> Pag
 
     Style `plain` has no marks and shows these nodes.
 
-    Args:
-        page: The page.
-        renderer: The renderer of the page.
-        known: Ids of the nodes that the reader has.
+    `renderer` is that of the page, `known` are the ids of the nodes that the reader has.
     """
     had = frozenset(node.ordinal for node in page.nodes if node.id in known)
     if not had or renderer.style is Style.PLAIN:

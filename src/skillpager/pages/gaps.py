@@ -6,12 +6,9 @@ from collections.abc import Collection, Sequence
 from itertools import accumulate, count, groupby
 from pathlib import Path
 
-from skillpager.caches import LRUCache
 from skillpager.display_text import is_plain, line_range, one_line
 from skillpager.types import SKILL_DIR, Node, Omission, Skill, SkillIndex
 
-# tags of skills that are cached, some hundred bytes each
-MAX_KEPT_TAGS = 1_000
 # the ends of a page: before its first node, after its last
 START, END = -1, -2
 
@@ -42,8 +39,6 @@ _IMITATION = re.compile(
     r"|page\W{0,3}\d*\s*holds\b|this\s+skill\W{0,3}\d*\s*seems\b|skill\s+folder\b)",
     re.IGNORECASE,
 )
-# tags of skills by name, paths and digests: finding one takes a pass over the source
-_tags = LRUCache[tuple[object, ...], str](MAX_KEPT_TAGS)
 _TAG = re.compile(r"#\s?([0-9]{1,9})")
 
 
@@ -62,9 +57,7 @@ def tag_of(*texts: str) -> str:
 
 def skill_tag(skill: Skill) -> str:
     """Return the tag of the marks of a skill's pages; empty for nearly all skills."""
-    texts = (skill.name, *(part for file in skill.files for part in (f"[{file.path}", file.text)))
-    key = (skill.name, *((file.path, file.digest) for file in skill.files))
-    return _tags.get_or_make(key, lambda: tag_of(*texts))
+    return tag_of(skill.name, *(part for file in skill.files for part in (f"[{file.path}", file.text)))
 
 
 def rule_of(tag: str) -> str:
@@ -90,11 +83,7 @@ def folder_line(skill: Skill, folder: Path | None) -> str:
 
 
 def not_covered(covered: float | None) -> str:
-    """Return what a page says of a skill that seems not to answer the query; empty if it may.
-
-    Args:
-        covered: Estimated chance that the skill answers the query; None if it is not known.
-    """
+    """Return what a page says of a skill that seems not to answer the query; empty if it may."""
     if covered is None or covered >= LEAST_COVERED:
         return ""
     chance = f"{100 * covered:.0f} %" if covered >= LEAST_SHOWN else f"under {100 * LEAST_SHOWN:.0f} %"
@@ -131,11 +120,9 @@ def file_mark(path: str, tag: str) -> str:
 
 
 def omissions_of(nodes: Sequence[Node], known: Collection[int]) -> tuple[Omission, ...]:
-    """Return the gaps of adjacent hidden nodes: one per file, separate ones for nodes that the reader has.
+    """Return the gaps of adjacent hidden nodes: one per file, separate ones for those that the reader has.
 
-    Args:
-        nodes: The hidden nodes, in document order.
-        known: Ordinals of the nodes that the reader has.
+    `nodes` are in document order, `known` are the ordinals of the nodes that the reader has.
     """
     omissions = []
     for (file, had), run in groupby(nodes, key=lambda node: (node.span.file, node.ordinal in known)):
@@ -154,14 +141,7 @@ def omissions_of(nodes: Sequence[Node], known: Collection[int]) -> tuple[Omissio
 
 
 def mark_of(index: SkillIndex, omission: Omission, titles: Sequence[str], tag: str) -> str:
-    """Return the mark of a gap: where it is, and the headings of what is omitted.
-
-    Args:
-        index: The skill's index.
-        omission: The gap.
-        titles: Titles of the sections that are omitted, in document order.
-        tag: Tag of true marks, see `skill_tag`.
-    """
+    """Return the mark of a gap: where it is, and the titles of omitted sections, in document order."""
     place = address_of(index, omission)
     if omission.known:
         return f"[…{tag} {place}, sent earlier]"

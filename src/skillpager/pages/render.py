@@ -17,6 +17,7 @@ import json
 import re
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
 from html import escape
@@ -86,7 +87,6 @@ class PageRenderer:
         show: Command that reads omitted lines; their address follows it, or replaces `{ids}` in it. Empty
             for none.
         folder: Line that names the skill's folder, see `gaps.folder_line`; empty for none.
-        known: Ordinals of nodes that the reader has already; marks of omitted ones say so.
         joints: The cache of its joints, to share one among renderers; default: a cache of its own.
         part_tag: For a part of a page of several skills, which says its skill's name even if the command
             does: the tag of their true marks. None for a page of its own.
@@ -100,7 +100,6 @@ class PageRenderer:
         style: Style = Style.MARKED,
         show: str = "",
         folder: str = "",
-        known: frozenset[int] = frozenset(),
         joints: JointCache | None = None,
         part_tag: str | None = None,
     ) -> None:
@@ -110,20 +109,16 @@ class PageRenderer:
         # a command that is no line of text, such as one with the path of an oddly named folder, breaks marks
         self._show = show if is_plain(show) else ""
         self._folder = folder
-        self._known = known
+        self._known: frozenset[int] = frozenset()  # ordinals of nodes that the reader has
         self._part_tag = part_tag
         self._paths = _without_titles(index)
         self._joints = joint_cache() if joints is None else joints
         self._number = next(_numbers)  # of its joints in the cache
 
     def render(self, ordinals: Iterable[int], *, selection: Selection | None = None) -> Page:
-        """Return the page that shows the given nodes, without a limit on its tokens.
+        """Return the page that shows the given nodes, in any order, without a limit on its tokens.
 
         A page that its marks make no shorter than the skill is the whole skill, except in style `plain`.
-
-        Args:
-            ordinals: Nodes to show, in any order.
-            selection: Why they were chosen.
         """
         chosen = sorted(set(ordinals))
         page = self._framed(chosen, selection)
@@ -148,15 +143,9 @@ class PageRenderer:
 
     def knowing(self, known: frozenset[int]) -> "PageRenderer":
         """Return a renderer of the same index for a reader who has these nodes already."""
-        return PageRenderer(
-            self.index,
-            self.counter,
-            style=self.style,
-            show=self._show,
-            folder=self._folder,
-            known=known,
-            part_tag=self._part_tag,
-        )
+        other = copy(self)
+        other._known, other._number = known, next(_numbers)  # its joints are others
+        return other
 
     def joint(self, before: int, after: int) -> _Joint:
         """Return the joint of two shown nodes; `START` and `END` are the ends of the page."""
@@ -172,7 +161,6 @@ class PageRenderer:
 
     @cached_property
     def _ordinals(self) -> Mapping[str, int]:
-        """Ordinals by id."""
         return {node.id: node.ordinal for node in self.index.nodes}
 
     @cached_property
@@ -336,12 +324,7 @@ def _without_titles(index: SkillIndex) -> list[tuple[Heading, ...]]:
 
 
 class PageMeter:
-    """A `TokenMeter` for rendered pages, marks and headings included.
-
-    Args:
-        renderer: Renders the pages.
-        covered: Estimated chance that the skill answers the query: if it is low, the page says so.
-    """
+    """A `TokenMeter` for rendered pages, with marks, headings and what a page says of a low `covered`."""
 
     def __init__(self, renderer: PageRenderer, *, covered: float | None = None) -> None:
         """Start with an empty page."""
@@ -366,12 +349,7 @@ class PageMeter:
 
 
 class NodeMeter:
-    """A `TokenMeter` that counts only the tokens of the nodes, not what is between them.
-
-    Args:
-        nodes: All nodes, in document order.
-        gap_tokens: Tokens that a gap of the rendered page takes, about.
-    """
+    """A `TokenMeter` that counts only the tokens of the nodes; `gap_tokens` is what a gap takes, about."""
 
     def __init__(self, nodes: Sequence[Node], *, gap_tokens: int = 0) -> None:
         """Start with an empty page."""
