@@ -262,7 +262,11 @@ def test_unknown_arguments_are_refused(server: SkillServer, tool: str, era: str)
         ("read_skill_nodes", {"name": "git-bisect", "ids": " "}, "No node is named"),
         ("read_skill_nodes", {"name": "git-bisect", "lines": "one"}, "'one' is not a range of lines"),
         ("read_skill_nodes", {"name": "git-bisect", "lines": "900"}, "No node stands at 'L900-900'"),
-        ("read_skill_nodes", {"name": "git-bisect", "section": "By foot"}, "'By foot' is neither a node nor a section"),
+        (
+            "read_skill_nodes",
+            {"name": "git-bisect", "section": "By foot"},
+            "'By foot' is neither a node nor a section",
+        ),
         ("find_skills", {"query": "x"}, "There is no tool 'find_skills': there are list_skills, "),
         ("search_skills", {"query": " "}, "The query is empty: say in a sentence"),
         ("search_skills", {"query": "x", "k": 0}, "K is 0, but it must be greater than or equal to 1"),
