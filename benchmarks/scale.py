@@ -95,7 +95,7 @@ def make_words(arguments: argparse.Namespace) -> dict[str, object]:
     LibraryWords(WordIndex(catalog.words_of("scale"))).search(real)
     return {
         "words_s": round(time.process_time() - started, 1),
-        "catalog_mb": round(catalog.size / MEGA, 1),
+        "catalog_mb": round(sum(path.stat().st_size for path in arguments.cache.rglob("*")) / MEGA, 1),
         "build_peak_mb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / KILO),
     }
 

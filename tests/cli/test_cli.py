@@ -556,7 +556,7 @@ def test_a_second_list_reads_no_skill_again(tmp_path: Path) -> None:
     time.sleep(2.05)  # younger files may change within the resolution of their time stamps
     first = run("list", "skills", cwd=tmp_path, env=env)
     with closing(sqlite3.connect(next((tmp_path / "cache").rglob("catalog.db")))) as connection, connection:
-        connection.execute("UPDATE readings SET description = 'as it was read'")
+        connection.execute("UPDATE readings SET reading = json_set(reading, '$.skill[1]', 'as it was read')")
     assert run("list", "skills", cwd=tmp_path, env=env).out == first.out.rstrip("\n") + "as it was read\n"
 
 

@@ -201,7 +201,7 @@ def test_damage_is_noticed_and_made_good(
         (cache / "catalog.db").write_bytes(b"no database at all" * 100)
     else:
         with closing(sqlite3.connect(cache / "catalog.db")) as connection, connection:
-            connection.execute("UPDATE readings SET stamps = 'x'")
+            connection.execute("UPDATE readings SET reading = 'x'")
     assert bool(Catalog(cache).verify()) == (damage not in ("readings", "gone"))
     assert same_routes(library_of(skills, cache).route("topic7"), expected)
     assert same_routes(library_of(skills, cache).route("topic7"), expected)

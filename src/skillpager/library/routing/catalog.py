@@ -5,34 +5,31 @@ Everything in it can be computed again.
 """
 
 import hashlib
+import json
 import os
 import shutil
 import sqlite3
 import time
 from collections.abc import Collection, Iterable, Mapping
-from functools import partial
+from contextlib import suppress
 from pathlib import Path
 
 from skillpager.files import FileStamps
 from skillpager.library.discovery import FoundSkill, Reading
-from skillpager.stores.connection import BUSY_TIMEOUT, Database, Schema
+from skillpager.stores.connection import Database, Schema
 
 FILE_NAME, WORDS = "catalog.db", "words"
+SEPARATOR = os.fsencode(os.sep)
+AFTER_SEPARATOR = bytes([SEPARATOR[0] + 1])
 # "SkCt" in ASCII
 APPLICATION_ID = 0x536B4374
 # raise it when the table changes: the catalog is then made again
-VERSION = 7
+VERSION = 8
 SCHEMA = Schema(
     "catalog of skills",
     APPLICATION_ID,
     VERSION,
-    (
-        """CREATE TABLE readings (
-            path TEXT PRIMARY KEY, is_stub INTEGER NOT NULL, name TEXT NOT NULL,
-            description TEXT NOT NULL, problem TEXT, digest TEXT NOT NULL, user_only INTEGER NOT NULL,
-            stated_licence TEXT NOT NULL, stamps TEXT NOT NULL
-        ) WITHOUT ROWID""",
-    ),
+    ("CREATE TABLE readings (path BLOB PRIMARY KEY, reading TEXT NOT NULL) WITHOUT ROWID",),
 )
 # raise it when terms, fields or their packing change: the words of libraries are then indexed again
 WORDS_VERSION = 1
@@ -48,30 +45,20 @@ class Catalog:
 
     Args:
         folder: Folder of the file; made, for its owner alone, when first needed.
-        busy_timeout: Seconds to wait for other processes before giving up.
 
     Attributes:
         path: The file.
         words: The folder of the indexes of words.
     """
 
-    def __init__(self, folder: Path, *, busy_timeout: float = BUSY_TIMEOUT) -> None:
+    def __init__(self, folder: Path) -> None:
         self.path = folder.absolute() / FILE_NAME
         self.words = self.path.with_name(WORDS)
-        self._database = Database(self.path, busy_timeout=busy_timeout, schema=SCHEMA)
-
-    @property
-    def size(self) -> int:
-        """Bytes on disk."""
-        return self._database.size + sum(map(_size_of, self.words.rglob("*")))
+        self._database = Database(self.path, schema=SCHEMA)
 
     def clear(self) -> None:
         """Delete everything in it."""
-
-        def delete(connection: sqlite3.Connection) -> None:
-            connection.execute("DELETE FROM readings")
-
-        self._database.write(delete)
+        self._database.write(lambda connection: connection.execute("DELETE FROM readings"))
         shutil.rmtree(self.words, ignore_errors=True)
 
     def verify(self) -> list[str]:
@@ -100,84 +87,55 @@ class Catalog:
 
     def readings(self, folders: Iterable[Path]) -> dict[Path, Reading]:
         """Return what was read of the folders at and below `folders`, by folder."""
-        found: dict[Path, Reading] = {}
-        for folder in folders:
-            # the file has whole paths: other processes work in other folders
-            above = str(folder.absolute())
-            if not _is_text(above):
-                continue
-            found |= self._database.read(partial(_select_readings, folder=folder, above=above))
-        return found
+
+        def select(connection: sqlite3.Connection) -> dict[Path, Reading]:
+            found = {}
+            # paths below a folder lie between `folder/` and the bytes that end with the next character; one
+            # row at a time: those of thousands of skills would take as much memory as what is made of them
+            statement = "SELECT * FROM readings WHERE path = ? OR (path > ? AND path < ?)"
+            for folder in folders:
+                above = os.fsencode(folder.absolute())
+                below = above.rstrip(SEPARATOR) + SEPARATOR
+                for path, text in connection.execute(statement, (above, below, below[:-1] + AFTER_SEPARATOR)):
+                    place = folder / os.fsdecode(path[len(below) :])
+                    with suppress(ValueError, KeyError, TypeError):  # a damaged one is read again
+                        found[place] = _from_text(text, place, folder)
+            return found
+
+        return self._database.read(select)
 
     def save_readings(self, changed: Mapping[Path, Reading], gone: Collection[Path]) -> None:
         """Write what was read of some folders, and forget others."""
-        rows = [_reading_row(path, reading) for path, reading in changed.items()]
-        rows = [row for row in rows if all(map(_is_text, row))]
-        paths = [(str(path.absolute()),) for path in gone if _is_text(path)]
+        rows = [(os.fsencode(path.absolute()), _as_text(path, each)) for path, each in changed.items()]
+        paths = [(os.fsencode(path.absolute()),) for path in gone]
 
         def write(connection: sqlite3.Connection) -> None:
             connection.executemany("DELETE FROM readings WHERE path = ?", paths)
-            connection.executemany("INSERT OR REPLACE INTO readings VALUES (?,?,?,?,?,?,?,?,?)", rows)
+            connection.executemany("INSERT OR REPLACE INTO readings VALUES (?, ?)", rows)
 
-        if rows or paths:
-            self._database.write(write)
-
-
-def _size_of(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except OSError:  # merged meanwhile
-        return 0
+        self._database.write(write)
 
 
-def _select_readings(connection: sqlite3.Connection, *, folder: Path, above: str) -> dict[Path, Reading]:
-    """Return what was read of a folder, whose path in the file is `above`, and of those below it."""
-    # paths below a folder lie between `folder/` and the text that ends with the next character
-    below = above.rstrip(os.sep)
-    statement = "SELECT * FROM readings WHERE path = ? OR (path > ? AND path < ?)"
-    found = {}
-    # one row at a time: those of thousands of skills would take as much memory as what is made of them
-    for row in connection.execute(statement, (above, below + os.sep, below + chr(ord(os.sep) + 1))):
-        path, is_stub, name, description, problem, digest, user_only, licence, stamps = row
-        place = folder / path[len(above) :].lstrip(os.sep) if len(path) > len(above) else folder
-        skill = FoundSkill(name, description, place, None, problem, digest, bool(user_only), licence, folder)
-        found[place] = Reading(None if is_stub else skill, digest, _read_stamps(stamps, place))
-    return found
-
-
-def _reading_row(path: Path, reading: Reading) -> tuple[object, ...]:
+def _as_text(path: Path, reading: Reading) -> str:
+    """Return a reading as JSON, in which the paths of stamps are relative to the skill's folder."""
     skill = reading.found or FoundSkill("", "", path, None, None)
-    return (
-        *(str(path.absolute()), reading.found is None),
-        *(skill.name, skill.description, skill.problem, reading.digest, skill.user_only),
-        *(skill.stated_licence, _write_stamps(reading.stamps, path)),
+    stamps = reading.stamps
+    return json.dumps(
+        {
+            "is_stub": reading.found is None,
+            "skill": [skill.name, skill.description, skill.problem, skill.user_only, skill.stated_licence],
+            "digest": reading.digest,
+            "stamps": stamps and [stamps.state, *(os.path.relpath(each, path) for each in stamps.paths)],
+        }
     )
 
 
-def _is_text(value: object) -> bool:
-    """Return whether a value can be stored; a name of a file may hold bytes that are no text."""
-    try:
-        str(value).encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
-def _write_stamps(stamps: FileStamps | None, folder: Path) -> str:
-    """Return stamps as text: for each the name in the folder and its five numbers; empty for None."""
-    if stamps is None:
-        return ""
-    whole = os.fspath(folder)
-    parts = zip(stamps.paths, stamps.state.split("\n"), strict=True)
-    return "\n".join(f"{state} {'' if path == whole else Path(path).name}" for path, state in parts)
-
-
-def _read_stamps(text: str, folder: Path) -> FileStamps | None:
-    if not text:
-        return None
-    paths, states = [], []
-    for line in text.split("\n"):
-        *numbers, name = line.split(" ", 5)
-        states.append(" ".join(numbers))
-        paths.append(os.fspath(folder / name if name else folder))
-    return FileStamps(tuple(paths), "\n".join(states))
+def _from_text(text: str, place: Path, folder: Path) -> Reading:
+    form = json.loads(text)
+    name, description, problem, user_only, licence = form["skill"]
+    digest, stamps = form["digest"], form["stamps"]
+    if stamps is not None:
+        state, *paths = stamps
+        stamps = FileStamps(tuple(os.fspath(place / each) for each in paths), state)
+    skill = FoundSkill(name, description, place, None, problem, digest, user_only, licence, folder)
+    return Reading(None if form["is_stub"] else skill, digest, stamps)
