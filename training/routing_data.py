@@ -19,8 +19,7 @@ from numpy.typing import NDArray
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from skillpager.library.routing.features import Candidates, features_of
-from skillpager.library.routing.word_index import WordIndex
-from skillpager.library.routing.words import field_terms
+from skillpager.library.routing.word_index import WordIndex, field_terms
 from skillpager.parsing.skill import skill_from_text
 from skillpager.types import Skill
 

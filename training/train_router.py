@@ -448,8 +448,7 @@ def _call_work(place: int) -> list[Case]:
 def as_kept(case: Case) -> Case:
     """Return the case without what training does not read."""
     features = case.found.features.astype(np.float32)
-    weights = np.empty((0, 0, 0), np.float32)
-    return replace(case, found=replace(case.found, features=features, weights=weights))
+    return replace(case, found=replace(case.found, features=features, weights={}))
 
 
 def main() -> None:

@@ -17,15 +17,21 @@ from skillpager import SkillPager
 from skillpager.errors import SettingsError, StrategyError
 from skillpager.json_types import to_json
 from skillpager.library import Library
-from skillpager.library.routing.features import COLUMNS, Candidates, features_of
+from skillpager.library.routing.features import COLUMNS, FOUND_IN, Candidates, features_of
 from skillpager.library.routing.router import (
     FIT_COLUMNS,
     MODEL,
     fit_features_of,
     load_router,
 )
-from skillpager.library.routing.word_index import WordIndex
-from skillpager.library.routing.words import FIELDS, field_terms, hash_in, pack_counts, read_counts
+from skillpager.library.routing.word_index import (
+    FIELDS,
+    WordIndex,
+    field_terms,
+    hash_in,
+    pack_counts,
+    read_counts,
+)
 from skillpager.parsing.frontmatter import find_body
 from skillpager.strategies.navigator.lexical import terms_of
 
@@ -194,7 +200,7 @@ def test_features_are_what_their_names_say(samples: Library) -> None:
     found = features(samples, "find the commit that broke the build with git")
     assert found.features.shape == (len(found.skills), len(COLUMNS))
     assert np.isfinite(found.features).all()
-    words = found.weights[:3].sum((0, 2))
+    words = sum(found.weights[field].sum(1) for field in FOUND_IN)
     assert found.column("relative") == pytest.approx(words / words.max(), abs=1e-5)
     assert sorted(1 / found.column("rank")) == pytest.approx([*range(1, len(found.skills) + 1)])
     place = [samples.skills()[skill].name for skill in found.skills].index("git-bisect")
@@ -210,10 +216,12 @@ def test_features_are_what_their_names_say(samples: Library) -> None:
 
 @given(st.lists(st.tuples(*(st.lists(st.sampled_from("abcdef"), max_size=8) for _ in FIELDS)), max_size=5))
 def test_packed_counts_are_the_counts(texts: list[tuple[list[str], ...]]) -> None:
-    asked = [(field, term) for field in range(len(FIELDS)) for term in "afgh"]
+    asked = [(field, term) for field in FIELDS for term in "afgh"]
     hashes = np.array([hash_in(*each) for each in asked], np.uint32)
     counts, lengths = read_counts([pack_counts(text) for text in texts], hashes)
-    assert counts.tolist() == [[text[field].count(term) for field, term in asked] for text in texts]
+    assert counts.tolist() == [
+        [text[FIELDS.index(field)].count(term) for field, term in asked] for text in texts
+    ]
     assert lengths.tolist() == [[len(terms) for terms in text] for text in texts]
 
 
@@ -226,7 +234,7 @@ def test_the_weights_of_candidates_are_bm25_and_the_best_are_proposed(tmp_path: 
     assert words.holders("body", ["apple", "pear"]).tolist() == [40, 0]
     places, packed = words.read(words.best([("body", "apple", 1.0)], 5))
     assert places.tolist() == [35, 36, 37, 38, 39]
-    counts, lengths = read_counts(packed, np.array([hash_in(FIELDS.index("body"), "apple")], np.uint32))
+    counts, lengths = read_counts(packed, np.array([hash_in("body", "apple")], np.uint32))
     assert counts[:, 0].tolist() == [36, 37, 38, 39, 40]
     assert lengths[:, FIELDS.index("body")].tolist() == [86, 87, 88, 89, 90]
     only = index.search([38, 3])  # others of the index are not of this library

@@ -300,7 +300,7 @@ def route(
     """
     from skillpager.cli import session
     from skillpager.json_types import to_json
-    from skillpager.library.routing.route_text import MAX_TERMS, no_fit_words
+    from skillpager.library.routing.routes import MAX_TERMS, no_fit_words
     from skillpager.output.formatting import chance_words, snippet
 
     query = session.read_query(query, skill="")
@@ -330,7 +330,7 @@ def route(
 
 def _explained(routed: "RoutedSkill") -> str:
     """Return the reasons of a routed skill as lines of text."""
-    from skillpager.library.routing.route_text import reason_words
+    from skillpager.library.routing.routes import reason_words
 
     lines = [f"\n{routed.skill.name}: {reason_words(routed)}"]
     if routed.skill.user_only:

@@ -124,7 +124,7 @@ class ToolCall:
     ) -> str:
         """Find skills for a task: the best ones with their chances, or that none seems to fit."""
         # arrays, which a list of tools does not need
-        from skillpager.library.routing.route_text import no_fit_words, reason_words, skill_tokens
+        from skillpager.library.routing.routes import no_fit_words, reason_words, skill_tokens
 
         route = self.library.route(query, k=k, for_model=True)
         pager = self.library.pager

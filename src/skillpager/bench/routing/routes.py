@@ -17,8 +17,7 @@ from skillpager.errors import BenchError, require_extra
 from skillpager.library.discovery import FoundSkill
 from skillpager.library.routing.router import load_router, route_query
 from skillpager.library.routing.routes import Route
-from skillpager.library.routing.word_index import WordIndex
-from skillpager.library.routing.words import field_terms
+from skillpager.library.routing.word_index import WordIndex, field_terms
 from skillpager.strategies.navigator.lexical import terms_of
 
 DEPTH = 50  # ranks that rows tell

@@ -32,7 +32,7 @@ SCHEMA = Schema(
     ("CREATE TABLE readings (path BLOB PRIMARY KEY, reading TEXT NOT NULL) WITHOUT ROWID",),
 )
 # raise it when terms, fields or their packing change: the words of libraries are then indexed again
-WORDS_VERSION = 1
+WORDS_VERSION = 2
 # indexes of libraries that nobody has used for so long are deleted
 KEPT_SECONDS = 60 * 24 * 3600.0
 

@@ -10,8 +10,13 @@ from collections.abc import Iterator, Sequence
 
 from skillpager.errors import SkillPagerError, StoreError
 from skillpager.library.discovery import FoundSkill, Progress, skill_faults
-from skillpager.library.routing.word_index import DamagedIndexError, Terms, WordIndex, WordSearch
-from skillpager.library.routing.words import field_terms
+from skillpager.library.routing.word_index import (
+    DamagedIndexError,
+    Terms,
+    WordIndex,
+    WordSearch,
+    field_terms,
+)
 from skillpager.parsing.skill import read_skill
 
 logger = logging.getLogger(__name__)

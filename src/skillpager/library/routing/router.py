@@ -173,12 +173,12 @@ def route_query(
 
 def _routed(skills: Sequence[FoundSkill], found: Candidates, place: int, chance: float) -> RoutedSkill:
     """Return a candidate with its reasons."""
-    held: list[NDArray[np.bool_]] = [found.weights[field, place] > 0 for field in range(len(FOUND_IN))]
-    features = dict(zip(COLUMNS, found.features[place].tolist(), strict=True))
+    held = {field: found.weights[field][place] > 0 for field in FOUND_IN}
+    is_held = np.any(list(held.values()), axis=0)
     return RoutedSkill(
         skills[found.skills[place]],
         chance,
-        terms=tuple(term for term, is_held in zip(found.terms, np.any(held, axis=0), strict=True) if is_held),
-        fields=tuple(name for name, terms in zip(FOUND_IN, held, strict=True) if terms.any()),
-        features=tuple(features.items()),
+        terms=tuple(term for term, is_mine in zip(found.terms, is_held, strict=True) if is_mine),
+        fields=tuple(field for field, terms in held.items() if terms.any()),
+        features=tuple(zip(COLUMNS, found.features[place].tolist(), strict=True)),
     )

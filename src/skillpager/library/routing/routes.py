@@ -1,4 +1,4 @@
-"""The result of routing a query: skills with their chances and reasons, and whether any skill fits."""
+"""Results of routing a query: skills with their chances and reasons, whether any fits, and all in words."""
 
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -6,8 +6,12 @@ from pathlib import Path
 from skillpager.json_types import HIDDEN, INLINE, ON_REQUEST, ROUNDED, shown_as
 from skillpager.library.discovery import FoundSkill
 from skillpager.library.filters import UNKNOWN
+from skillpager.output.formatting import chance_words
+from skillpager.types import TokenCounter
 
 DEFAULT_ROUTED = 10  # skills of a route
+# terms of the query that are named, most telling first
+MAX_TERMS = 6
 # metadata: JSON has the paths of copies, and the features by name
 _PATHS = shown_as(lambda copies: [copy.path for copy in copies], list[str])
 _FEATURES = shown_as(lambda pairs: {name: round(value, 4) for name, value in pairs}, dict[str, float])
@@ -74,3 +78,34 @@ def for_models(route: Route, k: int) -> Route:
     best = skills[0].chance if skills else 0.0
     fits = route.fits if skills[:1] == route.skills[:1] else min(route.fits, best)
     return replace(route, skills=skills[:k], fits=fits)
+
+
+def reason_words(routed: RoutedSkill) -> str:
+    """Return why a skill was found, such as `restore, dump in its description and body`."""
+    if not routed.fields:
+        return "phrases of its description"
+    *before, last = routed.fields
+    fields = f"{', '.join(before)} and {last}" if before else last
+    return f"{', '.join(routed.terms[:MAX_TERMS])} in its {fields}"
+
+
+def no_fit_words(route: Route) -> str:
+    """Return that perhaps no skill fits the query, ahead of a list of the nearest; else an empty text."""
+    if not route.searched:
+        return "There are no skills."
+    if route.has_fit:
+        return ""
+    one = route.searched == 1
+    said = "the only skill does not fit" if one else f"none of {route.searched:,} skills fits"
+    chance = f"the chance that {'it' if one else 'one'} does is {chance_words(route.fits)}"
+    return f"Perhaps {said} the query: {chance}.{' The nearest:' if route.skills else ''}"
+
+
+def skill_tokens(found: FoundSkill, counter: TokenCounter, *, scope: str, max_bytes: int) -> int:
+    """Return the tokens of a skill without front matter, as its index has them; the skill is read for it.
+
+    Raises:
+        SkillError: It cannot be read any more.
+    """
+    skill = found.read(scope=scope, max_bytes=max_bytes)
+    return sum(counter.count(file.text[file.body_start :]) for file in skill.files)

@@ -1,14 +1,19 @@
-"""The index of the words of a library's skills, by tantivy: in a folder, or in memory."""
+"""The words of a library's skills, and their index by tantivy: in a folder, or in memory.
+
+Scores of the fields of a skill are summed, never their texts mixed: a word in a name is rarer, and says more,
+than the same word in a body.
+"""
 
 import json
-import logging
 import os
+import re
 import shutil
 import threading
 import time
 import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import pairwise
 from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import cast
@@ -18,24 +23,108 @@ import tantivy
 from numpy.typing import NDArray
 
 from skillpager.errors import StoreError, is_panic
-from skillpager.library.routing.words import FIELDS, PHRASES, TERM_FIELDS, pack_counts
+from skillpager.strategies.navigator.lexical import terms_of
 
-logger = logging.getLogger(__name__)
+HashArray = NDArray[np.uint32]
 
-KEY, COUNTS = "key", "counts"
-# fields in which terms are searched; in the others they are only counted
-SEARCHED = (*TERM_FIELDS[:4], PHRASES)
+# the opening of a body tells what a skill does; phrases are pairs of neighbouring terms of description,
+# headings and opening
+SEARCHED = ("name", "description", "body", "opening", "phrases")
+# counted only: what a description says that a skill is not for; its words count against it
+NEGATED = "negated"
+FIELDS = (*SEARCHED, NEGATED)
+OPENING_CHARS, OPENING_TERMS = 3_000, 250
+MOST_COUNTED = 255  # occurrences of a term in a text: BM25 is flat long before
+# no term holds it, and the index splits texts at spaces
+PAIR_JOINT = "+"
+
+KEY, COUNTS, META = "key", "counts", "meta.json"
+# a field with one term in every skill: how many hold it tells whether skills that were deleted still count
+ALL = "all"
 WRITER_BYTES = 32_000_000
 # skills that are added together; what is done is not lost when the process ends
 BATCH = 1_000
-# seconds to wait for the process that writes
+# seconds to wait for a process that writes, if nothing comes of it
 BUSY_SECONDS = 60.0
-META = "meta.json"
 
 Terms = tuple[list[str], ...]
 # yields the key and the terms of each field of skills, of those that can still be read
 Read = Callable[[Sequence[int]], Iterable[tuple[int, Terms]]]
 Report = Callable[[int], None]
+
+# in a description, up to the end of the sentence
+_NEGATED = re.compile(
+    r"\b(?:(?:do|does|should|must|can) ?n[o']t (?:be )?(?:use|used|trigger|invoke|activate|apply|load)\b"
+    r"|(?:don['’]t|never|avoid|not) (?:to be )?(?:use|used|using|trigger|triggering|invoke|activate)\b"
+    r"|not (?:intended |meant |suitable |designed |needed |required |applicable )?(?:for|when|if)\b"
+    r"|skip (?:this |it |the skill )*(?:for|when|if)\b)"
+    r".*?(?:[.!?](?=\s|$)|$)",
+    re.IGNORECASE | re.MULTILINE,
+)
+_CODE = re.compile(r"^[ \t]*(```|~~~).*?(?:^[ \t]*\1|\Z)", re.MULTILINE | re.DOTALL)
+_HEADING = re.compile(r"^#{1,6}[ \t]+(.+)$", re.MULTILINE)
+
+
+def field_terms(name: str, description: str, body: str) -> tuple[list[str], ...]:
+    """Return the terms of the fields of a skill, repetitions included, in the order of `FIELDS`."""
+    prose = _CODE.sub(" ", body)
+    described = terms_of(_NEGATED.sub(" ", description))
+    opening = terms_of(prose[:OPENING_CHARS])[:OPENING_TERMS]
+    headings = terms_of("\n".join(_HEADING.findall(prose)))
+    return (
+        terms_of(name),
+        described,
+        terms_of(body),
+        opening,
+        [pair for terms in (described, headings, opening) for pair in pairs_of(terms)],
+        terms_of("\n".join(_NEGATED.findall(description))),
+    )
+
+
+def pairs_of(terms: Sequence[str]) -> list[str]:
+    """Return the pairs of neighbouring terms."""
+    return [f"{first}{PAIR_JOINT}{second}" for first, second in pairwise(terms)]
+
+
+def hash_in(field: str, term: str) -> int:
+    """Return the 32-bit number that stands for a term in a field."""
+    # the start values differ in all bytes: no other first letter makes up for another field
+    start = (FIELDS.index(field) + 1) * 0x9E3779B1 & 0xFFFFFFFF
+    return zlib.crc32(term.encode("utf-8", "surrogatepass"), start)
+
+
+def pack_counts(fields: Sequence[Sequence[str]]) -> bytes:
+    """Return the number of terms of each field, then the hashes of all terms, then how often each stands."""
+    hashes = [hash_in(field, term) for field, terms in zip(FIELDS, fields, strict=True) for term in terms]
+    distinct, counts = np.unique(np.array(hashes, np.uint32), return_counts=True)
+    lengths = np.array([len(terms) for terms in fields], np.uint32)
+    capped = np.minimum(counts, MOST_COUNTED).astype(np.uint8)
+    return b"".join([lengths.tobytes(), distinct.tobytes(), capped.tobytes()])
+
+
+def read_counts(packed: Sequence[bytes], wanted: HashArray) -> tuple[NDArray[np.uint8], HashArray]:
+    """Return how often each skill holds each of some terms, and how long its fields are.
+
+    Args:
+        packed: Of each skill what `pack_counts` returned.
+        wanted: Hashes of terms in fields.
+
+    Returns:
+        `(skills, wanted)` counts, and `(skills, FIELDS)` lengths.
+    """
+    found = np.zeros((len(packed), len(wanted)), np.uint8)
+    lengths = np.zeros((len(packed), len(FIELDS)), np.uint32)
+    order = np.argsort(wanted)
+    ascending, head = wanted[order], lengths.itemsize * len(FIELDS)
+    for row, data in enumerate(packed):
+        size = (len(data) - head) // (wanted.itemsize + found.itemsize)
+        lengths[row] = np.frombuffer(data, np.uint32, len(FIELDS))
+        if size:
+            hashes = np.frombuffer(data, np.uint32, size, head)
+            counts = np.frombuffer(data, np.uint8, size, head + hashes.nbytes)
+            places = np.searchsorted(hashes, ascending).clip(max=size - 1)
+            found[row, order] = np.where(hashes[places] == ascending, counts[places], 0)
+    return found, lengths
 
 
 class DamagedIndexError(StoreError):
@@ -45,10 +134,13 @@ class DamagedIndexError(StoreError):
 def _schema() -> tantivy.Schema:
     builder = tantivy.SchemaBuilder()
     builder.add_unsigned_field(KEY, indexed=True, fast=True)
-    for field in SEARCHED:
+    for field in (*SEARCHED, ALL):
         builder.add_text_field(field, tokenizer_name="whitespace", index_option="freq")
     builder.add_bytes_field(COUNTS, stored=True)
     return builder.build()
+
+
+_SCHEMA = _schema()
 
 
 class WordIndex:
@@ -58,15 +150,12 @@ class WordIndex:
 
     Args:
         folder: Folder of the index, made when first needed; None keeps it in memory.
-        busy_seconds: Seconds to wait for a process that writes.
     """
 
-    def __init__(self, folder: Path | None, *, busy_seconds: float = BUSY_SECONDS) -> None:
+    def __init__(self, folder: Path | None) -> None:
         self.folder = folder
-        self._busy_seconds = busy_seconds
         self._lock = threading.Lock()
         self._index: tantivy.Index | None = None
-        self._deleted = False
 
     def update(self, wanted: Collection[int], read: Read, report: Report | None = None) -> None:
         """Bring the index in step with a library: skills that it lacks are added, others deleted.
@@ -83,24 +172,24 @@ class WordIndex:
         with self._lock, _faults(self.folder):
             index = self._open()
             index.reload()
-            if keys_of(index.searcher()) == set(wanted):
+            if _keys_of(index) == set(wanted):
                 return
             writer = self._writer(index)
             try:
                 index.reload()  # another process may have done it meanwhile
-                held = keys_of(index.searcher())
+                held = _keys_of(index)
                 for key in held - set(wanted):
                     writer.delete_documents_by_query(tantivy.Query.term_query(_SCHEMA, KEY, key))
-                    self._deleted = True
                 missing = [key for key in wanted if key not in held]
                 for start in range(0, len(missing), BATCH):
                     if report is not None:
                         report(len(wanted) - len(missing) + start)
                     for key, terms in read(missing[start : start + BATCH]):
-                        writer.add_document(_document(key, terms))
+                        texts = dict(zip(SEARCHED, map(" ".join, terms), strict=False))
+                        form = {KEY: key, COUNTS: pack_counts(terms), ALL: ALL, **texts}
+                        writer.add_document(tantivy.Document.from_dict(form, _SCHEMA))
                     writer.commit()
-                if not missing:
-                    writer.commit()
+                writer.commit()
                 writer.wait_merging_threads()
             finally:
                 del writer  # it holds the lock
@@ -109,14 +198,7 @@ class WordIndex:
     def search(self, keys: Iterable[int]) -> "WordSearch":
         """Return the index as it is now, for a library whose skills have these keys."""
         with self._lock, _faults(self.folder):
-            return WordSearch(self._open().searcher(), keys, has_gone=self._has_gone())
-
-    def _has_gone(self) -> bool:
-        """Return whether files still hold skills that were deleted."""
-        if self.folder is None or self._deleted:
-            return self._deleted
-        meta = json.loads((self.folder / META).read_text(encoding="utf-8"))
-        return any(segment["deletes"] for segment in meta["segments"])
+            return WordSearch(self._open().searcher(), keys)
 
     def delete(self) -> None:
         """Delete the index; using it again makes another."""
@@ -127,15 +209,13 @@ class WordIndex:
 
     def _open(self) -> tantivy.Index:
         if self._index is None:
-            if self.folder is None:
-                index = tantivy.Index(_SCHEMA)
-            else:
+            if self.folder is not None:
                 for folder in (self.folder.parent, self.folder):
                     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
                 os.utime(self.folder)  # it is in use
                 if problem := next(damaged_files(self.folder), ""):
                     raise DamagedIndexError(f"{self.folder} is damaged: {problem}")
-                index = tantivy.Index(_SCHEMA, str(self.folder))
+            index = tantivy.Index(_SCHEMA, None if self.folder is None else str(self.folder))
             index.config_reader("manual")
             self._index = index
         return self._index
@@ -147,15 +227,15 @@ class WordIndex:
             try:
                 return index.writer(WRITER_BYTES, 1)
             except ValueError as error:
-                if "Lock" not in str(error):
+                if "Lock" not in str(error) or self.folder is None:
                     raise
-                stamp = 0.0 if self.folder is None else (self.folder / META).stat().st_mtime
-                if stamp != seen:  # it is getting on
-                    until, seen = time.monotonic() + self._busy_seconds, stamp
+                written = (self.folder / META).stat().st_mtime
+                if written != seen:  # the other process is getting on
+                    until, seen = time.monotonic() + BUSY_SECONDS, written
                 if time.monotonic() > until:
                     raise StoreError(
-                        f"Another process has written {self.folder} for {self._busy_seconds:.0f} s: wait for "
-                        "it, or end it."
+                        f"Another process has written {self.folder} for {BUSY_SECONDS:.0f} s: "
+                        "wait for it, or end it."
                     ) from error
             time.sleep(0.05)
 
@@ -167,25 +247,23 @@ class WordSearch:
         searcher: The index.
         keys: Key of each skill, in the order in which equally good ones are listed. Skills of the index that
             are not among them are not found.
-        has_gone: Whether skills that were deleted still count among the holders of a term, unless these are
-            counted one by one.
     """
 
-    def __init__(self, searcher: tantivy.Searcher, keys: Iterable[int], *, has_gone: bool = False) -> None:
+    def __init__(self, searcher: tantivy.Searcher, keys: Iterable[int]) -> None:
         self._searcher = searcher
-        self._has_gone = has_gone
         self._places = {key: place for place, key in enumerate(keys)}
         self.size = len(self._places)
         self.is_any = searcher.num_docs > 0
+        self._has_gone = searcher.doc_freq(ALL, ALL) > searcher.num_docs
 
     def holders(self, field: str, terms: Iterable[str]) -> NDArray[np.int64]:
         """Return `(t,)`: how many skills hold each term in a field."""
-        search, count = self._searcher.search, self._searcher.doc_freq
         if self._has_gone:
             asked = [tantivy.Query.term_query(_SCHEMA, field, term, "freq") for term in terms]
             # `count` is missing in the types of tantivy
-            return np.array([search(each, 1).count for each in asked], np.int64)  # type: ignore[attr-defined]
-        return np.array([count(field, term) for term in terms], np.int64)
+            counts = [self._searcher.search(each, 1).count for each in asked]  # type: ignore[attr-defined]
+            return np.array(counts, np.int64)
+        return np.array([self._searcher.doc_freq(field, term) for term in terms], np.int64)
 
     def best(self, weighted: Iterable[tuple[str, str, float]], most: int) -> set[tuple[int, int]]:
         """Return the addresses of at most `most` skills with the greatest sums of weighted BM25.
@@ -198,10 +276,9 @@ class WordSearch:
         asked = [
             (
                 tantivy.Occur.Should,
-                term if weight == 1 else query.boost_query(term, weight),
+                query.boost_query(query.term_query(_SCHEMA, field, term, "freq"), weight),
             )
-            for field, text, weight in weighted
-            for term in (query.term_query(_SCHEMA, field, text, "freq"),)
+            for field, term, weight in weighted
         ]
         if not asked:
             return set()
@@ -217,8 +294,9 @@ class WordSearch:
         return np.array([place for place, _ in known], np.intp), packed
 
 
-def keys_of(searcher: tantivy.Searcher) -> set[int]:
+def _keys_of(index: tantivy.Index) -> set[int]:
     """Return the keys of all skills of an index."""
+    searcher = index.searcher()
     if not searcher.num_docs:
         return set()
     hits = searcher.search(tantivy.Query.all_query(), searcher.num_docs, count=False).hits
@@ -254,16 +332,6 @@ def damaged_files(folder: Path) -> Iterator[str]:
                 yield f"{path.name} is cut off"
 
 
-def _document(key: int, fields: Sequence[Sequence[str]]) -> tantivy.Document:
-    document = tantivy.Document()
-    document.add_unsigned(KEY, key)
-    document.add_bytes(COUNTS, pack_counts(fields))
-    for name, terms in zip(FIELDS, fields, strict=True):
-        if name in SEARCHED:
-            document.add_text(name, " ".join(terms))
-    return document
-
-
 @contextmanager
 def _faults(folder: Path | None) -> Iterator[None]:
     """Raise what tantivy raises as an error that names the index."""
@@ -277,6 +345,3 @@ def _faults(folder: Path | None) -> Iterator[None]:
         if not isinstance(error, ValueError) and not is_panic(error):
             raise
         raise DamagedIndexError(f"The words of skills in {folder} cannot be used: {error}.") from error
-
-
-_SCHEMA = _schema()
