@@ -1,7 +1,7 @@
 """Publish the rows of a run: `python benchmarks/publish.py RESULTS NAME [JUDGE]`.
 
 RESULTS is a folder of `skillpager bench run` or `reproduce`; its rows go to `benchmarks/intraskill/NAME`,
-without texts. Tables of its report that need the texts of the skills, such as the composition, are copied;
+without texts. The table of its report that needs the texts of the skills is copied;
 `python docs/generate_benchmark.py` makes all others, and the figures, from the rows.
 """
 
@@ -10,9 +10,10 @@ from pathlib import Path
 
 from skillpager.bench.data.folder import BenchFolder
 from skillpager.bench.judge.judges import EVIDENCE
-from skillpager.bench.report.published import publish
-from skillpager.bench.report.results import Results
+from skillpager.bench.report.results import Results, publish
 
+# the table of a report that needs the texts of the skills
+COPIED = "parser-quality.csv"
 TARGET = Path(__file__).with_name("intraskill")
 
 
@@ -21,7 +22,7 @@ def main(results: Path, name: str, judge: str = EVIDENCE) -> None:
     folder, target = BenchFolder(results), TARGET / name
     publish(Results(folder, folder.find_judge(judge)), target)
     (target / "tables").mkdir(exist_ok=True)
-    for table in sorted((results / "report" / "tables").glob("*.csv")):
+    for table in (results / "report" / "tables").glob(COPIED):
         (target / "tables" / table.name).write_bytes(table.read_bytes())
     print(f"{target}: write its tables with `python docs/generate_benchmark.py`")
 

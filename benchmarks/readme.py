@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 
 from results import Cell, Entry, Table
-from skillpager.bench.report.table import markdown_grid
 
 _HEAD = """# Benchmarks
 
@@ -67,7 +66,9 @@ def _table(table: Table) -> str:
 def _grid(columns: Sequence[str], rows: Sequence[Sequence[Cell]]) -> str:
     numeric = [bool(rows) and all(_is_number(row[place]) for row in rows) for place in range(len(columns))]
     texts = [[_text(cell) for cell in row] for row in rows]
-    return markdown_grid([_text(column) for column in columns], texts, numeric) + "\n"
+    rule = ["---:" if number else "---" for number in numeric]
+    lines = [[_text(column) for column in columns], rule, *texts]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
 def _is_number(cell: Cell) -> bool:

@@ -18,8 +18,7 @@ from pathlib import Path
 from skillpager.bench.data.folder import BenchFolder
 from skillpager.bench.judge.judges import EVIDENCE
 from skillpager.bench.report.methods import summarise
-from skillpager.bench.report.published import ROWS, PublishedResults, publish
-from skillpager.bench.report.results import Results
+from skillpager.bench.report.results import ROWS, PublishedResults, Results, publish
 
 SHORT = ".short.json"
 PUBLISHED = Path(__file__).with_name("unseen")
@@ -80,10 +79,9 @@ def count() -> Iterator[dict[str, object]]:
                 continue
             results = PublishedResults(PUBLISHED / folder_of(data, style))
             for summary in summarise(results, methods):
-                found = summary.to_json()
-                low, high = found["interval"]
+                low, high = summary["interval"]
                 place = {"data": data, "skills": len(results.skills), "style": style}
-                row = {**place, **found, "low": low, "high": high}
+                row = {**place, **summary, "low": low, "high": high}
                 yield {name: row[name] for name in COLUMNS}
 
 

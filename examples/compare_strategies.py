@@ -39,9 +39,9 @@ def main(run: Path) -> None:
 
     results = Results(folder, "evidence")
     for each in summarise(results, METHODS):
-        print(f"{each.method}: {each.sufficiency.value:.1f} % of {each.queries} pages suffice")
+        print(f"{each['method']}: {each['sufficiency']:.1f} % of {each['queries']} pages suffice")
     for each in compare_methods(results, METHODS, baseline="mmr"):
-        points = each.comparison.clustered.scaled(100)
+        points = each.clustered
         print(f"{each.method} - mmr: {points.value:+.1f} [{points.low:.1f}, {points.high:.1f}] points")
 
 

@@ -3,9 +3,8 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from skillpager.bench.data.folder import INDEXES, NODES, QUERIES, SKILLS, BenchFolder
+from skillpager.bench.data.folder import NODES, QUERIES, SKILLS, BenchFolder
 from skillpager.bench.data.records import (
-    IndexRecord,
     JudgmentRecord,
     NodeRecord,
     QueryRecord,
@@ -97,7 +96,6 @@ def write_results(
     *,
     nodes: Sequence[int] = (12, 42, 120, 60),
     subsets: Sequence[str] = ("dev", "dev", "dev", "dev"),
-    suites: Mapping[str, Sequence[str]] | None = None,
     names: Sequence[str] = ("", "", "", ""),
     judge: str = EVIDENCE,
 ) -> BenchFolder:
@@ -108,7 +106,6 @@ def write_results(
         verdicts: Of each method, repeated until there is one for each query.
         nodes: Number of nodes of each skill.
         subsets: Subset of each skill.
-        suites: Suites of the manifest; all methods in one when not given.
         names: Name of each skill; `skill-<place>` where empty.
         judge: Who judged.
     """
@@ -125,7 +122,6 @@ def write_results(
     write_records(
         path / NODES, [node for place in places for node in node_records(f"s{place}", nodes[place])]
     )
-    write_records(path / INDEXES, [IndexRecord(f"s{place}", 0.5) for place in places])
     for method, given in verdicts.items():
         ids = [query.id for query in queries]
         judged = [given[i % len(given)] for i in range(len(ids))]
@@ -145,7 +141,6 @@ def write_results(
             "seed": 42,
             "version": "0.0.0",
             "run": recipe,
-            "suites": {name: list(labels) for name, labels in (suites or {"chosen": list(verdicts)}).items()},
             "methods": {label: {} for label in verdicts},
         }
     )

@@ -156,11 +156,12 @@ def local_workers(pager: "SkillPager", tasks: int, jobs: int | None = None) -> W
         with suppress(
             pickle.PicklingError, TypeError, AttributeError
         ):  # parts that only this process can have
-            return Workers(processes, _open_processes, partial(build_elsewhere, pickle.dumps(pager)))
+            return Workers(processes, open_processes, partial(build_elsewhere, pickle.dumps(pager)))
     return Workers(jobs or THREADS, ThreadPoolExecutor, partial(build_task, pager))
 
 
-def _open_processes(count: int) -> Executor:
+def open_processes(count: int) -> Executor:
+    """Return that many processes, each with one thread for matrix products."""
     return ProcessPoolExecutor(count, get_context("spawn"), _prepare_process)
 
 

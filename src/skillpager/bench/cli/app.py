@@ -1,7 +1,7 @@
 """The commands of `skillpager bench`; `skillpager.cli.app` mounts them by the name of this module."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from collections.abc import Iterable
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,33 +9,18 @@ import typer
 
 from skillpager.bench.cli.ask import ask
 from skillpager.bench.cli.data import app as data_app
-from skillpager.bench.cli.judge import check_judge, judge, judge_contexts, queries
-from skillpager.bench.cli.options import (
-    EVIDENCE,
-    LLM,
-    NO_JUDGE,
-    VOTES,
-    AllowTrained,
-    EvaluationOptions,
-    ModelOptions,
-    PlaceOptions,
-    PricedOptions,
-    RunOptions,
-    SweepOptions,
-)
+from skillpager.bench.cli.judge import judge, queries
+from skillpager.bench.cli.options import EVIDENCE, AllowTrained, PlaceOptions, RunOptions
 from skillpager.bench.cli.route import route
 from skillpager.bench.cli.validate import app as validate_app
-from skillpager.bench.run.suites import ABLATIONS, SUITES, SWEEPS, suite, sweep_methods
 from skillpager.cli.messages import UsageError, note, print_json, print_text, reported, warn
-from skillpager.cli.options import AsJson, CacheDir, EncoderName, EncoderOptions, IndexOptions, StoreOptions
+from skillpager.cli.options import AsJson, CacheDir, EncoderName, EncoderOptions, IndexOptions
 from skillpager.cli.views import print_table, progress_bar
 
 if TYPE_CHECKING:
     from skillpager.bench.data.folder import BenchFolder
 
-JUDGES = (EVIDENCE, LLM, NO_JUDGE)
-# name in the manifest of the methods that were named one by one
-CHOSEN = "chosen"
+NO_JUDGE = "none"
 # in nodes a page: with a larger difference from the paper's number `fit` warns
 TOLERANCE = 1.0
 
@@ -62,9 +47,17 @@ def run(
             help="Methods or suites, separated by commas: mmr,bm25,mmr@lambda=0.9,k=20.",
         ),
     ] = "main",
+    judge: Annotated[
+        str,
+        typer.Option(metavar="NAME", help="evidence, or none to judge later with `bench judge`."),
+    ] = EVIDENCE,
+    contexts: Annotated[
+        bool,
+        typer.Option("--contexts/--no-contexts", help="Store the pages' texts, which other judges need."),
+    ] = True,
     *,
     how: RunOptions,
-    asked: PricedOptions,
+    as_json: AsJson = False,
 ) -> None:
     """Run methods on the queries of a benchmark.
 
@@ -82,80 +75,37 @@ def run(
       skillpager bench run --data skillrouter --judge none --methods main
       skillpager bench run --out results --methods own_strategy:SharedWords,mmr
     """
-    from skillpager.bench.run.methods import split_labels
+    from skillpager.bench.report.methods import summarise
+    from skillpager.bench.report.results import Results
+    from skillpager.bench.run.methods import SUITES, parse_method, split_labels
 
+    if judge not in (EVIDENCE, NO_JUDGE):
+        raise UsageError(
+            f"Unknown judge {judge!r}: choose evidence or none. Others: `skillpager bench judge`."
+        )
     parts = split_labels(methods)
-    suites = {name: suite(name) for name in parts if name in SUITES}
-    single = [label for label in parts if label not in SUITES]
-    chosen = {**suites, **({CHOSEN: single} if single else {})}
-    _run_and_judge(chosen, place, how, ModelOptions(**asdict(asked)))
+    labels = [parse_method(label).label for part in parts for label in SUITES.get(part, (part,))]
+    folder = _make_contexts(labels, place, how, keep=contexts, judged=judge == EVIDENCE)
+    if judge == NO_JUDGE:
+        note(f"not judged yet: `skillpager bench judge {folder.path}`")
+        return
+    results = Results(folder, EVIDENCE, allow_trained=how.allow_trained)
+    rows = summarise(results, dict.fromkeys(labels))
+    if as_json:
+        print_json({"out": str(folder.path), "methods": rows})
+    else:
+        columns = ["method", "queries", "suff. %", "95 % CI over queries", "coverage %", "nodes"]
+        columns += ["token red. %", "macro %", "ms"]
+        print_table(columns, [[_cell(value) for value in row.values()] for row in rows], right=columns[1:])
+    if results.trained_note:
+        warn(results.trained_note)
 
 
-@app.command()
-@reported
-def sweep(
-    knob: Annotated[
-        str,
-        typer.Argument(
-            metavar="KNOB",
-            help="lambda, k, size (k by size of the skill), threshold (size up to which k is 20) or budget.",
-        ),
-    ],
-    place: PlaceOptions,
-    methods: Annotated[
-        str | None,
-        typer.Option(
-            metavar="LIST", help="Methods to sweep. [default: mmr; for budget every offline method]"
-        ),
-    ] = None,
-    *,
-    how: SweepOptions,
-    as_json: AsJson = False,
-) -> None:
-    """Run MMR over the values of a knob, or every offline method over budgets of 10 to 90 % of the tokens.
-
-    \b
-    Examples:
-      skillpager bench sweep lambda --data skillsbench --out results
-      skillpager bench sweep budget --out results
-      skillpager bench sweep budget --out results --methods own_strategy:SharedWords,mmr
-    """
-    from skillpager.bench.run.methods import split_labels
-
-    if knob not in SWEEPS:
-        raise UsageError(f"Unknown sweep {knob!r}: choose one of {', '.join(SWEEPS)}.")
-    name = SWEEPS[knob]
-    # under the name of a suite the manifest has the suite's own methods
-    chosen = {CHOSEN: sweep_methods(name, split_labels(methods))} if methods else {name: suite(name)}
-    _run_and_judge(chosen, place, how, ModelOptions(as_json=as_json))
-
-
-@app.command()
-@reported
-def ablate(
-    part: Annotated[
-        str, typer.Argument(metavar="PART", help="concept, graph, granularity, encoder or classifier.")
-    ],
-    place: PlaceOptions,
-    with_: Annotated[
-        list[str] | None,
-        typer.Option("--with", metavar="NAME", help="Another encoder or classifier to compare; repeatable."),
-    ] = None,
-    *,
-    how: RunOptions,
-    as_json: AsJson = False,
-) -> None:
-    """Run MMR with one part removed or replaced.
-
-    \b
-    Examples:
-      skillpager bench ablate concept --data skillsbench --out results
-      skillpager bench ablate encoder --out results --with openai:bge-m3
-    """
-    if part not in ABLATIONS:
-        raise UsageError(f"Unknown ablation {part!r}: choose one of {', '.join(ABLATIONS)}.")
-    suites = {part: suite(part, extra=with_ or [])}
-    _run_and_judge(suites, place, how, ModelOptions(as_json=as_json))
+def _cell(value: object) -> str:
+    """Return a number as text, with one decimal."""
+    if isinstance(value, list):
+        return "–".join(map(_cell, value))
+    return "–" if value is None else f"{value:.1f}" if isinstance(value, float) else str(value)
 
 
 @app.command()
@@ -235,10 +185,9 @@ def report(
     out: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Folder to write. [default: RUN/report]")
     ] = None,
-    cache_dir: CacheDir = None,
     allow_trained: AllowTrained = False,
 ) -> None:
-    """Write tables and figures of a run: report.html, report.md, tables/, figures/.
+    """Write tables and figures of a run: report.html, tables/, figures/.
 
     \b
     Examples:
@@ -246,14 +195,14 @@ def report(
     """
     from skillpager.bench.data.folder import BenchFolder
 
-    _write_report(BenchFolder(folder), judge, out, cache_dir, allow_trained=allow_trained)
+    _write_report(BenchFolder(folder), judge, out, allow_trained=allow_trained)
 
 
 @app.command()
 @reported
 def reproduce(
     place: PlaceOptions,
-    how: EvaluationOptions,
+    how: RunOptions,
 ) -> None:
     """Run every suite with the evidence judge and write the report: each table and figure of the paper.
 
@@ -262,77 +211,41 @@ def reproduce(
       skillpager bench data fetch --split skillsbench --out skillsbench
       skillpager bench reproduce --data skillsbench --out results
     """
-    folder = _make_contexts(SUITES, place, SweepOptions(**asdict(how)))
-    _write_report(folder, EVIDENCE, None, how.cache_dir, allow_trained=how.allow_trained)
+    from skillpager.bench.run.methods import SUITES
 
-
-def _run_and_judge(
-    suites: Mapping[str, Sequence[str]], place: PlaceOptions, how: RunOptions, asked: ModelOptions
-) -> None:
-    """Run suites, judge their contexts, and print a row for each method."""
-    from skillpager.bench.report.methods import SUMMARY_COLUMNS, summarise
-    from skillpager.bench.report.results import Results
-    from skillpager.bench.run.methods import parse_method
-
-    folder = _make_contexts(suites, place, how)
-    asked_for = dict.fromkeys(parse_method(label).label for name in suites for label in suites[name])
-    done = folder.methods()
-    # those that have learned from the skills were left out
-    labels = [label for label in asked_for if label in done]
-    if how.judge == NO_JUDGE:
-        note(f"not judged yet: `skillpager bench judge {folder.path}`")
-        return
-    if how.judge != EVIDENCE:
-        judge_contexts(folder, ",".join(labels), how.judge, VOTES, asked)
-        return
-    results = Results(folder, EVIDENCE, allow_trained=how.allow_trained)
-    rows = summarise(results, labels)
-    if asked.as_json:
-        print_json({"out": str(folder.path), "methods": [row.to_json() for row in rows]})
-    else:
-        print_table(SUMMARY_COLUMNS, [row.cells for row in rows], right=SUMMARY_COLUMNS[1:])
-    if results.trained_note:
-        warn(results.trained_note)
+    labels = [label for suite in SUITES.values() for label in suite]
+    folder = _make_contexts(labels, place, how, keep=False, judged=True)
+    _write_report(folder, EVIDENCE, None, allow_trained=how.allow_trained)
 
 
 def _make_contexts(
-    suites: Mapping[str, Sequence[str]], place: PlaceOptions, how: RunOptions
+    labels: Iterable[str], place: PlaceOptions, how: RunOptions, *, keep: bool, judged: bool
 ) -> "BenchFolder":
-    """Return the folder in which suites were run."""
-    from skillpager.bench.run.runs import open_run, run_settings, run_suites
+    """Return the folder in which methods were run."""
+    from skillpager.bench.run.runs import open_run, run_methods, run_settings
     from skillpager.bench.run.selecting import Plan
     from skillpager.cli.session import choose_settings
+    from skillpager.encoders.builtin import usable_processors
 
-    check_judge(how.judge, JUDGES)
     settings = choose_settings(IndexOptions(how.cache_dir, encoder=how.encoder, classifier=how.classifier))
     plan = Plan(
         run_settings(settings, style=how.style or "plain"),
-        keep_contexts=how.contexts,
+        keep_contexts=keep or not judged,  # later judges read the texts
+        judge_evidence=judged,
         allow_trained=how.allow_trained,
     )
-    if how.judge != EVIDENCE:
-        # later judges read the texts
-        plan = replace(plan, keep_contexts=True, judge_evidence=False)
     folder = open_run(place.data, place.out, plan)
     with progress_bar("contexts") as progress:
-        made = run_suites(folder, suites, plan, jobs=how.jobs, progress=progress)
+        jobs = how.jobs or usable_processors()
+        made = run_methods(folder, labels, plan, jobs=jobs, progress=progress)
     note(f"{made:,} contexts made, in {folder.path}")
     return folder
 
 
-def _write_report(
-    folder: "BenchFolder", judge: str, out: Path | None, cache_dir: Path | None, *, allow_trained: bool
-) -> None:
+def _write_report(folder: "BenchFolder", judge: str, out: Path | None, *, allow_trained: bool) -> None:
     """Write a report, and print the files."""
     from skillpager.bench.report.report import write_report
-    from skillpager.cli.session import open_pager
 
-    pager = open_pager(StoreOptions(cache_dir))
-    written = write_report(
-        folder,
-        judge=folder.find_judge(judge),
-        out=out or folder.path / "report",
-        pager=pager,
-        allow_trained=allow_trained,
-    )
+    target, judge = out or folder.path / "report", folder.find_judge(judge)
+    written = write_report(folder, judge=judge, out=target, allow_trained=allow_trained)
     print_text("\n".join(map(str, written)))

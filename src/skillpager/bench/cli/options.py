@@ -8,7 +8,7 @@ import typer
 
 from skillpager.cli.options import AsJson, CacheDir, ClassifierName, EncoderName, Yes
 
-EVIDENCE, LLM, NO_JUDGE = "evidence", "llm", "none"
+EVIDENCE, LLM = "evidence", "llm"
 VOTES = 3  # paper §4.2
 DEFAULT_JOBS = 8  # paper §4.1
 # reasoning models think for minutes
@@ -23,15 +23,10 @@ Pool = Annotated[
 Rows = Annotated[Path, typer.Option(metavar="FOLDER", help="Folder of the rows.")]
 ASKED = typer.Option(metavar="DIR", help="Evidence data: skills, and queries for them; may be repeated.")
 
-Contexts = Annotated[
-    bool,
-    typer.Option("--contexts/--no-contexts", help="Store the pages' texts, which other judges need."),
-]
-
 
 @dataclass(frozen=True, slots=True)
-class PricedOptions:
-    """A language model and what it may cost; `--json` of a command that asks it, too."""
+class ModelOptions:
+    """The options of a command that asks a language model: which, and what it may cost."""
 
     model: Annotated[
         str | None, typer.Option(metavar="NAME", help="Chat model. [default: SKILLPAGER_LLM_MODEL]")
@@ -54,12 +49,6 @@ class PricedOptions:
     ] = None
     yes: Yes = False
     as_json: AsJson = False
-
-
-@dataclass(frozen=True, slots=True)
-class ModelOptions(PricedOptions):
-    """The options of a command that asks a language model."""
-
     jobs: Annotated[int, typer.Option("--jobs", "-j", metavar="N", min=1, help="Parallel requests.")] = (
         DEFAULT_JOBS
     )
@@ -117,7 +106,7 @@ class ExchangeOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class EvaluationOptions:
+class RunOptions:
     """The options of how methods are run."""
 
     style: Annotated[
@@ -135,24 +124,3 @@ class EvaluationOptions:
     classifier: ClassifierName = None
     cache_dir: CacheDir = None
     allow_trained: AllowTrained = False
-
-
-@dataclass(frozen=True, slots=True)
-class RunOptions(EvaluationOptions):
-    """The options of how methods are run and judged."""
-
-    judge: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME",
-            help="evidence, llm, or none to judge later with `bench judge`.",
-        ),
-    ] = EVIDENCE
-    contexts: Contexts = True
-
-
-@dataclass(frozen=True, slots=True)
-class SweepOptions(RunOptions):
-    """The options of a sweep, whose many results hold no texts by default."""
-
-    contexts: Contexts = False

@@ -1,6 +1,6 @@
 """The folder of a benchmark: one JSONL file for each kind of record, and a manifest.
 
-    skills.jsonl  queries.jsonl  nodes.jsonl  indexes.jsonl
+    skills.jsonl  queries.jsonl  nodes.jsonl
     selections/<method>.jsonl    judgments/<judge>/<method>.jsonl
     votes/<judge>.jsonl          what models and people answered
     manifest.json                seeds, ids of models and prompts, versions, digests of the data
@@ -21,7 +21,6 @@ from urllib.parse import quote, unquote
 from skillpager.bench.data.evidence import ANNOTATION, read_evidence
 from skillpager.bench.data.records import (
     JSONL,
-    IndexRecord,
     JudgmentRecord,
     NodeRecord,
     QueryRecord,
@@ -40,7 +39,7 @@ from skillpager.json_types import JsonObject, JsonValue
 from skillpager.parsing.skill import skill_from_files
 from skillpager.types import Skill
 
-SKILLS, QUERIES, NODES, INDEXES = "skills.jsonl", "queries.jsonl", "nodes.jsonl", "indexes.jsonl"
+SKILLS, QUERIES, NODES = "skills.jsonl", "queries.jsonl", "nodes.jsonl"
 MANIFEST = "manifest.json"
 JSONL_FILES = f"*{JSONL}"
 # entry of the manifest
@@ -74,10 +73,6 @@ class BenchFolder:
     def nodes(self) -> list[NodeRecord]:
         """Return the nodes; none before a run."""
         return list(read_records(self.path / NODES, NodeRecord))
-
-    def indexes(self) -> list[IndexRecord]:
-        """Return the times of the offline stage; none before a run."""
-        return list(read_records(self.path / INDEXES, IndexRecord))
 
     def selections_file(self, method: str) -> Path:
         """Return the path of the selections of a method."""

@@ -1,8 +1,7 @@
 """The records of IntraSkill-Bench, one JSON object a line, linked by ids; and how they are read and written.
 
     SkillRecord ──< QueryRecord ──< SelectionRecord (one for each method) ──< JudgmentRecord
-         ├──< NodeRecord
-         └─── IndexRecord
+         └──< NodeRecord
 
 Field names are those of the files; a field that a reader does not know is ignored.
 """
@@ -236,18 +235,6 @@ class NodeRecord(Record):
     start: int
     end: int
     tokens: int
-
-
-@dataclass(frozen=True, slots=True)
-class IndexRecord(Record):
-    """What the offline stage made of a skill, apart from its nodes.
-
-    Attributes:
-        seconds: Time of parsing, embedding, typing and linking; None where the index was stored before.
-    """
-
-    skill: str
-    seconds: float | None
 
 
 @dataclass(frozen=True, slots=True)

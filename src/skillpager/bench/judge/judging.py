@@ -11,8 +11,7 @@ from skillpager.bench.data.folder import BenchFolder
 from skillpager.bench.data.records import JudgmentRecord, SelectionRecord, read_records, write_records
 from skillpager.bench.judge.judges import Case, Judge, Verdict
 from skillpager.bench.judge.sheets import SEED, SheetKind, in_drawn_order, write_sheet
-from skillpager.bench.run.methods import parse_method, split_labels
-from skillpager.bench.run.suites import SUITES
+from skillpager.bench.run.methods import SUITES, parse_method, split_labels
 from skillpager.errors import BenchError
 
 NO_CONTEXTS = (

@@ -12,25 +12,21 @@ from skillpager.bench.report import paper
 from skillpager.bench.report.measures import FRAGMENT_REDUCTION, MEASURES, SUFFICIENCY, Measure
 from skillpager.bench.report.results import Results
 from skillpager.bench.report.statistics import Interval, bootstrap
-from skillpager.bench.report.table import Table, frame, with_ends
+from skillpager.bench.report.table import Table, frame
 
 # differences of less than this, in percentage points, count as none: the paper calls 3.3 points of the full
 # document's sufficiency “statistical non-inferiority” (§5.2.1) and 3 points of chunks “comparable”
 MARGIN = 5.0
 
 
-class Verdict(StrEnum):
-    """Whether a claim holds."""
+class Outcome(StrEnum):
+    """How a claim came out here, which says nothing of the paper's own experiment."""
 
-    HOLDS = "holds"
-    FAILS = "does not hold"
+    SAME = "as in the paper"
+    DIFFERENT = "not as in the paper"
     OPEN = "open"
-    NOT_COMPARABLE = "not comparable"
 
 
-# what came out here, in words that say nothing of the paper's own experiment
-OUTCOMES = {Verdict.HOLDS: "as in the paper", Verdict.FAILS: "not as in the paper", Verdict.OPEN: "open"}
-VERDICTS = {Verdict.HOLDS: "hold", Verdict.FAILS: "do not hold", Verdict.OPEN: "open"}
 # the paper's model by its own name, as the id of an encoder has it: on the hub, in a folder, of Ollama
 _PAPER_ENCODER = re.compile(r"(^|[/:])bge-m3($|:)", re.IGNORECASE)
 
@@ -71,16 +67,14 @@ class CheckedClaim:
     claim: Claim
     difference: Interval  # first minus second, points; the interval draws skills
     saved: float  # by how many points the first reduces tokens more than the second
-    outcome: Verdict  # of this run, whatever its encoder
-    verdict: Verdict  # on the paper's claim
+    outcome: Outcome  # of this run, whatever its encoder
 
 
 def check_claims(results: Results) -> list[CheckedClaim]:
     """Return the claims whose two methods were run and judged, each checked."""
     ablation, counts = results.ablation_skills, results.node_counts
-    small = {skill for skill in ablation if counts.get(skill, 0) <= paper.SIZE_BOUNDARY}
+    small = ablation & set(counts.index[counts <= paper.SIZE_BOUNDARY])
     scopes = {"all": None, "ablation": ablation, "small skills": small, "large skills": ablation - small}
-    comparable = not differing_parts(results)
     checked = []
     for claim in CLAIMS:
         first, second = results.common(claim.first, claim.second, skills=scopes[claim.scope])
@@ -90,9 +84,7 @@ def check_claims(results: Results) -> list[CheckedClaim]:
         (parts, wholes), (others, _) = map(claim.measure.sums, (first, second))
         difference = bootstrap(parts - others, wholes, clusters=list(first["skill"])).scaled(100)
         saved = FRAGMENT_REDUCTION.of(first) - FRAGMENT_REDUCTION.of(second)
-        outcome = judge_claim(difference, claim)
-        verdict = outcome if comparable else Verdict.NOT_COMPARABLE
-        checked.append(CheckedClaim(claim, difference, saved, outcome, verdict))
+        checked.append(CheckedClaim(claim, difference, saved, judge_claim(difference, claim)))
     return checked
 
 
@@ -112,7 +104,7 @@ def differing_parts(results: Results) -> list[str]:
     return found
 
 
-def judge_claim(difference: Interval, claim: Claim) -> Verdict:
+def judge_claim(difference: Interval, claim: Claim) -> Outcome:
     """Return whether a difference in points meets a claim, with all of its interval."""
     low, high, margin = difference.low, difference.high, claim.margin
     holds, fails = {
@@ -121,7 +113,7 @@ def judge_claim(difference: Interval, claim: Claim) -> Verdict:
         "alike": (low > -margin and high < margin, low > margin or high < -margin),
         "no higher": (high < margin, low > margin),
     }[claim.expectation]
-    return Verdict.HOLDS if holds else Verdict.FAILS if fails else Verdict.OPEN
+    return Outcome.SAME if holds else Outcome.DIFFERENT if fails else Outcome.OPEN
 
 
 def claims_table(results: Results) -> Table | None:
@@ -130,32 +122,27 @@ def claims_table(results: Results) -> Table | None:
     if not checked:
         return None
     note = (
-        "A claim holds, or does not, when all of the interval says so; else it is open. Intervals draw "
-        "skills and are not corrected for the number of claims. “As often”, “nearly” and “adds little” mean "
-        f"a difference of less than {MARGIN:.0f} points, unless the claim says how much. The fifth column is "
-        "how much more the first method saves: sufficiency that is bought with tokens does not make a better "
-        "method."
+        "A claim came out as in the paper, or not, when all of the interval says so; else it is open. "
+        "Intervals draw skills and are not corrected for the number of claims. “As often”, “nearly” and "
+        f"“adds little” mean a difference of less than {MARGIN:.0f} points, unless the claim says how much. "
+        "The fifth column is how much more the first method saves: sufficiency that is bought with tokens "
+        "does not make a better method."
     )
     if parts := differing_parts(results):
         note += (
-            f" This run has {' and '.join(parts)}, so that it cannot tell whether a claim of the paper "
-            "holds: the last column says how it came out here."
+            f" This run has {' and '.join(parts)}, so that it cannot tell whether a claim of the paper holds."
         )
-    by_construction = " Under the evidence judge the full document is sufficient by construction."
-    return Table(
-        "claims",
-        "The paper's claims on this run",
-        frame(
-            {
-                "Claim of the paper": each.claim.text,
-                "Difference of": f"{each.claim.first} − {each.claim.second}",
-                "Paper (points)": each.claim.paper,
-                **with_ends("Here (points) [95 % CI]", each.difference),
-                "Fragment red., here (points)": each.saved,
-                "Verdict": str(each.verdict),
-                "Here": OUTCOMES[each.outcome],
-            }
-            for each in checked
-        ),
-        note=note + by_construction * (results.judge == EVIDENCE),
+    if results.judge == EVIDENCE:
+        note += " Under the evidence judge the full document is sufficient by construction."
+    rows = frame(
+        {
+            "Claim of the paper": each.claim.text,
+            "Difference of": f"{each.claim.first} − {each.claim.second}",
+            "Paper (points)": each.claim.paper,
+            "Here (points) [95 % CI]": each.difference,
+            "Fragment red., here (points)": each.saved,
+            "Here": str(each.outcome),
+        }
+        for each in checked
     )
+    return Table("claims", "The paper's claims on this run", rows, note)

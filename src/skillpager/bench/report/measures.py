@@ -1,8 +1,6 @@
 """The measures, which `data/measures.csv` defines, and their computation from the rows of a method.
 
-A row is what one page does for one query (`results.join`). A measure yields a number for each row first
-(`per_query`) and aggregates last (`of`), so that the rows behind every figure can be looked at, resampled and
-tested.
+A row is the result of one page for one query (`results.NUMBERS`).
 """
 
 import math
@@ -14,13 +12,12 @@ import pandas as pd
 from skillpager.bench.report.paper import read_data
 from skillpager.bench.report.statistics import Interval, Numbers, bootstrap
 
-PERCENT, MILLISECONDS, NODES = "%", "ms", "nodes"
-_SCALES = {PERCENT: 100.0, MILLISECONDS: 1000.0, NODES: 1.0}
+_SCALES = {"%": 100.0, "ms": 1000.0, "nodes": 1.0}
 
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """A quantity of a method: over its rows, the sum of `parts` by the sum of `wholes`, or a quantile."""
+    """A quantity of a method: over its rows, the sum of `parts` by the sum of `wholes`."""
 
     name: str  # short, as a column of a table has it
     unit: str  # `%`, `ms` or `nodes`; values are in that unit
@@ -34,12 +31,7 @@ class Measure:
     @property
     def heading(self) -> str:
         """Name and unit, as the heading of a column."""
-        return self.name if self.unit == NODES else f"{self.name} ({self.unit})"
-
-    def per_query(self, rows: pd.DataFrame) -> Numbers:
-        """Return the measure of each row alone, `(len(rows),)`, in its unit."""
-        parts, wholes = self.sums(rows)
-        return _SCALES[self.unit] * (parts if wholes is None else parts / wholes)
+        return self.name if self.unit == "nodes" else f"{self.name} ({self.unit})"
 
     def of(self, rows: pd.DataFrame) -> float:
         """Return the measure over all rows, in its unit; NaN if a row has no such number."""
@@ -83,8 +75,6 @@ MEASURES = tuple(
     FRAGMENT_REDUCTION,
     MICRO_REDUCTION,
     MACRO_REDUCTION,
-    CONCEPT_SHARE,
     STRONG_VOTES,
     LATENCY_MEDIAN,
-    LATENCY_95,
 ) = MEASURES

@@ -1,4 +1,4 @@
-"""Every number of the paper's tables, as data; the rows of its tables of results are in `data/paper.csv`.
+"""The numbers of the paper, as data; the rows of its tables of results are in `data/paper.csv`.
 
 Sufficiency, intervals and token reductions are percent. Labels are those under which `bench run` repeats
 a method.
@@ -33,18 +33,18 @@ class PaperRow:
 class PaperTable:
     """A table of results."""
 
-    label: str  # its LaTeX label
+    label: str  # its LaTeX label, without `tab:`
     section: str
     skills: int
     queries: int
-    own: str  # label of the proposed method or operating point
     title: str  # of the table that repeats it
     rows: tuple[PaperRow, ...]
 
     @property
     def reference(self) -> str:
         """Where the table is, in words."""
-        return f"paper {self.section}, table {self.label}: {self.skills:,} skills, {self.queries:,} queries"
+        where = f"paper {self.section}, table tab:{self.label}"
+        return f"{where}: {self.skills:,} skills, {self.queries:,} queries"
 
     @property
     def is_ablation(self) -> bool:
@@ -62,11 +62,11 @@ def read_data(name: str) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def _read(label: str, section: str, skills: int, queries: int, own: str, title: str) -> PaperTable:
-    rows = [[*row.values()][1:] for row in read_data("paper.csv") if row["table"] == label]
+def _read(label: str, section: str, skills: int, queries: int, title: str) -> PaperTable:
+    rows = [list(row.values())[1:] for row in read_data("paper.csv") if row["table"] == label]
     numbers = [[float(cell) if cell else None for cell in row[2:]] for row in rows]
     read = tuple(PaperRow(*row[:2], *cells) for row, cells in zip(rows, numbers, strict=True))  # type: ignore[arg-type]
-    return PaperTable(label, section, skills, queries, own, title, read)
+    return PaperTable(label, section, skills, queries, title, read)
 
 
 # ---- §4.1 data
@@ -75,14 +75,8 @@ SKILLS, QUERIES = 395, 1_975
 GROUND_TRUTH_RECORDS, POOL_RECORDS = 196, 78_165
 EMPTY_RECORD = "gt/licenses"
 GROUND_TRUTH_SKILLS, POOL_SKILLS = 195, 200
-QUERIES_PER_SKILL = 5
 CHARACTERS_MIN, CHARACTERS_MEDIAN, CHARACTERS_MAX = 166, 4_163, 93_951
-NODES, NODES_MEAN = 22_774, 57.7
-NODES_MIN, NODES_MEDIAN, NODES_MAX = 1, 38, 529
-# tab:concept-ablation, tab:k-sweep: of a ground-truth skill
-GROUND_TRUTH_NODES_MEAN = 47.87
-# §5.3.3; the skills that get the smaller of the two budgets
-SMALL_SKILLS = 84.10
+NODES = 22_774
 
 # tab:node-dist: nodes and percent
 NODE_TYPES: Mapping[str, tuple[int, float]] = MappingProxyType(
@@ -100,51 +94,27 @@ NODE_TYPES: Mapping[str, tuple[int, float]] = MappingProxyType(
 
 _ABLATION = (GROUND_TRUTH_SKILLS, 975)  # skills and queries
 GRAPH = _read(
-    "tab:graph-augmentation",
-    "§3.3",
-    19,
-    86,
-    "mmr",
-    "Graph augmentation: one-hop dependency predecessors added to the selection",
+    "graph-augmentation",
+    *("§3.3", 19, 86),
+    title="Graph augmentation: one-hop dependency predecessors added to the selection",
 )
-MAIN = _read(
-    "tab:main-results", "§5.2.1", SKILLS, QUERIES, "mmr", "Main results: SkillPager and its baselines"
-)
-CONCEPT = _read("tab:concept-ablation", "§5.2.2", *_ABLATION, "mmr", "Concept nodes in the candidate pool")
+MAIN = _read("main-results", "§5.2.1", SKILLS, QUERIES, title="Main results: SkillPager and its baselines")
+CONCEPT = _read("concept-ablation", "§5.2.2", *_ABLATION, title="Concept nodes in the candidate pool")
 LAMBDA = _read(
-    "tab:lambda-sweep",
-    "§5.3.1",
-    *_ABLATION,
-    "mmr@lambda=0.7",
-    "Effect of λ, the weight of relevance against redundancy",
+    "lambda-sweep", "§5.3.1", *_ABLATION, title="Effect of λ, the weight of relevance against redundancy"
 )
 NODE_BUDGET = _read(
-    "tab:k-sweep", "§5.3.2", *_ABLATION, "mmr@k=20", "Effect of k, the number of nodes that may be selected"
+    "k-sweep", "§5.3.2", *_ABLATION, title="Effect of k, the number of nodes that may be selected"
 )
-# queries that the adaptive variant answers and exec_only does not, and the concept nodes in their contexts
-CONCEPT_NEEDED, CONCEPT_NEEDED_SHARE = 113, 54.0
-# verdicts of the concept ablation on which all three votes agree
-STRONG_VOTES = 89.9
 
-# §5.3.3: sufficiency at k = 20 and k = 60 for skills of at most 100 nodes, and for larger ones
-SIZE_BOUNDARY = 100
-SMALL_AT_20, SMALL_AT_60 = 86.40, 87.89
-LARGE_AT_20, LARGE_AT_60 = 73.00, 79.00
-# boundaries of 80 and 120 nodes change the sufficiency of the full benchmark by less, percentage points
-BOUNDARY_CHANGE = 0.5
-
-# ---- §3.1, §3.2: cost
-
-STAGE_1_HOURS, STAGE_1_WORKERS = 9.83, 4  # wall-clock time of all skills
-STAGE_1_MINUTES = 3.2  # of a skill, median
-QUERY_TOKENS = 498.0  # of the embedding call for a query, mean
+SIZE_BOUNDARY = 100  # §5.3.3: k is 20 for skills of at most so many nodes, else 60
 
 # ---- §4.2, §5.1: agreement with people on 96 items each
 
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """How often people and the judge agree: percent, and Cohen's κ."""
+    """Agreement of people with the judge: percent, and Cohen's κ."""
 
     agreement: float
     kappa: float
@@ -160,5 +130,3 @@ PARSER_ACCURACY, PARSER_MACRO_F1 = 79.17, 79.27
 
 ENCODER = "BAAI/bge-m3"
 EMBEDDED_TEXT = "bare"  # the node's text alone
-CLASSIFIER = "DeepSeek-V4-Flash"
-JUDGE = "DeepSeek-V4-Pro, majority of three votes"

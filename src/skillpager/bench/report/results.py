@@ -1,35 +1,38 @@
-"""The results of a benchmark folder under one judge, read once and without the texts of the pages."""
+"""The results of a run under one judge, without the texts of the pages; and results that are published.
+
+Published results are the rows of a run, from which every number of a report comes back:
+
+    manifest.json    settings, data, suites and methods of the run, and the judge
+    skills.csv       subset, SHA-256 and node counts of each skill
+    rows.csv.xz      a row for each query and method: ids, verdict, counts, picks; `pandas.read_csv` reads it
+
+Times are left out: two runs of the same models on the same data give the same rows. The format is
+described in docs/measured.md.
+"""
 
 import logging
-from collections import Counter
+import lzma
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from skillpager.bench.data.folder import BenchFolder
-from skillpager.bench.data.records import (
-    JudgmentRecord,
-    NodeRecord,
-    QueryRecord,
-    SelectionRecord,
-    SkillRecord,
-    read_records,
-)
-from skillpager.bench.report.table import MISSING
+from skillpager.bench.data.folder import MANIFEST, BenchFolder
+from skillpager.bench.data.records import JudgmentRecord, SelectionRecord, read_records
 from skillpager.bench.run.learned import (
-    classifier_folders,
+    TYPES,
     count_learned,
-    count_seen,
+    is_local,
     noted_learned,
     read_learned_from,
     refusal,
     trained_note,
 )
-from skillpager.bench.run.own_parts import OWN
+from skillpager.bench.run.methods import SUITES
 from skillpager.errors import BenchError
+from skillpager.files import write_file
 from skillpager.json_types import JsonObject
 from skillpager.types import NodeType
 
@@ -54,8 +57,137 @@ NUMBERS = (
     "full_tokens",  # tokens of the skill without front matter
     "node_tokens",  # tokens of the nodes in the page
     "pool_tokens",  # tokens of all typed nodes of the skill
-    "seconds",  # time of selection and rendering
+    "seconds",  # time of selection and rendering; NaN in published rows
 )
+COLUMNS = ["query", "skill", *NUMBERS, "picks"]
+TYPE_NAMES = [str(kind) for kind in NodeType]
+
+
+class Results:
+    """The verdicts of one judge on the methods of a benchmark folder.
+
+    Attributes:
+        folder: The folder.
+        judge: Id of the judge.
+        manifest: The manifest of the run.
+        skills: By id, the `subset`, the `sha256` of the entry file, and the number of nodes of each type.
+        queries: The columns `query`, `skill` and `difficulty`.
+        labels: Every method that was run, in the order of the suites.
+        learned: How many of the skills each method has learned from, without those that learned from none.
+        allow_trained: Whether these methods have rows.
+    """
+
+    skills: pd.DataFrame
+    queries: pd.DataFrame
+    learned: Mapping[str, int]
+
+    def __init__(self, folder: BenchFolder, judge: str, *, allow_trained: bool = False) -> None:
+        """Read data and manifest; the rows of a method are read when they are first asked for.
+
+        Raises:
+            BenchError: The folder is none, the judge has judged nothing in it, or all methods have learned
+                from its skills.
+        """
+        self.folder, self.judge, self.allow_trained = folder, judge, allow_trained
+        self.manifest: JsonObject = folder.manifest()
+        run = self.entry("methods")
+        known = [label for name in ("offline", *SUITES) for label in SUITES[name] if label in run]
+        self.labels = tuple(dict.fromkeys([*known, *run]))
+        self._rows: dict[str, pd.DataFrame] = {}
+        self._open()
+        if self.refused_note and set(self.labels) <= self.learned.keys():
+            raise BenchError(self.refused_note)
+
+    def _open(self) -> None:
+        """Read skills and queries."""
+        folder, run = self.folder, self.entry("run")
+        records = [(skill.id, skill.subset, skill.text_sha256) for skill in folder.skills()]
+        skills = pd.DataFrame(records, columns=["skill", "subset", "sha256"]).set_index("skill")
+        nodes = pd.DataFrame([(node.skill, node.type) for node in folder.nodes()], columns=["skill", "type"])
+        counts = pd.crosstab(nodes["skill"], nodes["type"])
+        counts = counts.reindex(index=skills.index, columns=TYPE_NAMES, fill_value=0)
+        self.skills = skills.join(counts)
+        asked = [(query.id, query.skill, query.difficulty) for query in folder.queries()]
+        self.queries = pd.DataFrame(asked, columns=["query", "skill", "difficulty"])
+        if not set(folder.judged_methods(self.judge)) & set(self.labels):
+            raise BenchError(
+                f"{folder.path} holds no verdicts of the judge {self.judge!r} on a method that was run: "
+                "judge with `skillpager bench judge`, or name another with --judge."
+            )
+        parts = {name: str(run.get(name, "")) for name in ("encoder", "classifier")}
+        known = count_learned(self.labels, self.skills["sha256"], **parts)
+        # the run has noted what its encoder learned from; of shipped models it is known without it
+        self.learned = {**known, **noted_learned(self.manifest)}
+
+    def entry(self, name: str) -> Mapping[str, object]:
+        """Return an entry of the manifest; empty if it is not there."""
+        found = self.manifest.get(name)
+        return found if isinstance(found, Mapping) else {}
+
+    @property
+    def node_counts(self) -> "pd.Series[int]":
+        """The number of nodes of each skill."""
+        return self.skills[TYPE_NAMES].sum(axis=1)
+
+    @property
+    def ablation_skills(self) -> frozenset[str]:
+        """The skills of ablations and sweeps: the ground truth where the data has it, else all."""
+        curated = self.skills.index[self.skills["subset"].isin(GROUND_TRUTH)]
+        return frozenset(curated if len(curated) else self.skills.index)
+
+    # ---- rows
+
+    def rows(self, label: str, skills: Collection[str] | None = None) -> pd.DataFrame:
+        """Return the rows of a method, in the order of the queries; of the queries about `skills` if given.
+
+        There are none if it was not run, if less than `MIN_JUDGED` of its pages were judged, or if it has
+        learned from the skills and that is not allowed.
+        """
+        if label not in self._rows:
+            refused = label in self.learned and not self.allow_trained
+            self._rows[label] = pd.DataFrame(columns=COLUMNS) if refused else self._read(label)
+        rows = self._rows[label]
+        return rows if skills is None else rows[rows["skill"].isin(skills)]
+
+    def has(self, label: str) -> bool:
+        """Return True if a method was run and judged."""
+        return len(self.rows(label)) > 0
+
+    def common(self, *labels: str, skills: Collection[str] | None = None) -> list[pd.DataFrame]:
+        """Return the rows of methods on the queries that all of them have."""
+        rows = [self.rows(label, skills) for label in labels]
+        shared = set.intersection(*(set(each["query"]) for each in rows))
+        return [each[each["query"].isin(shared)] for each in rows]
+
+    def _read(self, label: str) -> pd.DataFrame:
+        judgments = {record.query: record for record in self.folder.judgments(self.judge, label)}
+        selections = read_records(self.folder.selections_file(label), SelectionRecord) if judgments else ()
+        rows = join(selections, judgments, self.queries["query"])
+        judged, total = len(rows), len(self.queries)
+        if 0 < judged < total:
+            left_out = ", so that it is left out" if judged < MIN_JUDGED * total else ""
+            logger.warning(
+                "%s: %s has judged %d of %d contexts%s", label, self.judge, judged, total, left_out
+            )
+        return rows if judged >= MIN_JUDGED * total else rows[:0]
+
+    # ---- skills that methods have learned from: there they look better than they are
+
+    @property
+    def types_learned(self) -> bool:
+        """Whether the run's classifier has learned from some of the skills."""
+        is_shipped = is_local(str(self.entry("run").get("classifier", "")))
+        return is_shipped and bool(self.skills["sha256"].isin(read_learned_from(TYPES)).any())
+
+    @cached_property
+    def trained_note(self) -> str:
+        """A sentence for every table and picture if methods are shown that have learned from the skills."""
+        return trained_note(self.learned, len(self.skills)) if self.allow_trained else ""
+
+    @cached_property
+    def refused_note(self) -> str:
+        """Why methods are left out; empty if none is."""
+        return "" if self.allow_trained or not self.learned else refusal(self.learned, len(self.skills))
 
 
 def join(
@@ -87,185 +219,77 @@ def join(
             " ".join(each.picks),
         )
     found = [rows[query] for query in queries if query in rows]
-    columns = ["query", "skill", *NUMBERS, "picks"]
-    return pd.DataFrame(found, columns=columns).astype(dict.fromkeys(NUMBERS, float))
+    return pd.DataFrame(found, columns=COLUMNS).astype(dict.fromkeys(NUMBERS, float))
 
 
-@dataclass(frozen=True, slots=True)
-class JudgeAgreement:
-    """People and the judge on the same pages."""
+# ---- published results
 
-    cases: int
-    rate: float  # share of equal verdicts, 0 to 1
-    kappa: float | None  # Cohen's κ, where it is defined
+SKILL_ROWS, ROWS = "skills.csv", "rows.csv.xz"
+JUDGE = "judge"  # entry of the manifest
+PRESET = 6  # of xz: higher ones save 7 % of the bytes for several times the time
+COVERAGE_DIGITS = 6
+IDS = ("query", "skill", "difficulty", "method")
+MEASURED = tuple(name for name in NUMBERS if name != "seconds")
+PUBLISHED = [*IDS, *MEASURED, "picks"]
 
 
-class Results:
-    """The verdicts of one judge on the methods of a benchmark folder."""
+def publish(results: Results, target: Path) -> None:
+    """Write the rows of every method that a judge has judged, and what tables need to know of the data.
 
-    def __init__(self, folder: BenchFolder, judge: str, *, allow_trained: bool = False) -> None:
-        """Read data and manifest; the rows of a method are read when they are first asked for.
+    Raises:
+        BenchError: The folder of the results is damaged.
+    """
+    judged = filter(results.has, results.labels)
+    rows = pd.concat([results.rows(label).assign(method=label) for label in judged])
+    # by query, so that similar picks stand together, which xz makes small
+    places = pd.Series(results.queries.index, index=results.queries["query"])
+    rows = rows.sort_values("query", key=lambda ids: ids.map(places), kind="stable")
+    rows = rows.merge(results.queries[["query", "difficulty"]], on="query", how="left")
+    whole = {name: rows[name].astype("Int64") for name in MEASURED if name != "coverage"}
+    rows = rows.assign(coverage=rows["coverage"].round(COVERAGE_DIGITS), **whole)[PUBLISHED]
+    BenchFolder(target).update_manifest({**results.manifest, JUDGE: results.judge})
+    write_file(target / SKILL_ROWS, results.skills.to_csv(lineterminator="\n"))
+    text = rows.to_csv(index=False, lineterminator="\n")
+    write_file(target / ROWS, lzma.compress(text.encode(), preset=PRESET))
 
-        Args:
-            folder: Results of a run.
-            judge: Id of the judge.
-            allow_trained: Whether methods that have learned from the skills have rows.
+
+class PublishedResults(Results):
+    """Results of published rows: tables and figures are made of them as of the run itself, but for times."""
+
+    def __init__(self, path: Path) -> None:
+        """Read what is published.
 
         Raises:
-            BenchError: The folder is none, the judge has judged nothing in it, or all methods have learned
-                from its skills.
+            BenchError: Nothing is, or a file is damaged.
         """
-        self.allow_trained = allow_trained
-        self.folder = folder
-        self.judge = judge
-        self.manifest: JsonObject = folder.manifest()
-        self.skills: list[SkillRecord] = folder.skills()
-        self.queries: list[QueryRecord] = folder.queries()
-        self._rows: dict[str, pd.DataFrame] = {}
-        suites = [label for name in self.entry("suites") for label in self.suite(name)]
-        # every method of the manifest, in the order of its suites
-        self.labels = tuple(dict.fromkeys([*suites, *self.entry("methods")]))
-        if not set(folder.judged_methods(judge)) & set(self.labels):
-            raise BenchError(
-                f"{folder.path} holds no verdicts of the judge {judge!r} on a method that was run: "
-                "judge with `skillpager bench judge`, or name another with --judge."
-            )
-        if self.refused_note and set(self.labels) <= self.learned.keys():
-            raise BenchError(self.refused_note)
+        folder = BenchFolder(path)
+        judge = folder.manifest().get(JUDGE)
+        if not isinstance(judge, str):
+            raise BenchError(f"{path} holds no published results: its {MANIFEST} names no judge.")
+        super().__init__(folder, judge)
 
-    def entry(self, name: str) -> Mapping[str, object]:
-        """Return an entry of the manifest; empty if it is not there."""
-        found = self.manifest.get(name)
-        return found if isinstance(found, Mapping) else {}
-
-    def suite(self, name: str) -> tuple[str, ...]:
-        """Return the methods that were run under the name of a suite."""
-        labels = self.entry("suites").get(name, ())
-        return tuple(map(str, labels)) if isinstance(labels, list) else ()
-
-    def own_meaning(self, strategy: str) -> str:
-        """Return what a strategy that is not ours said of itself when it was run."""
-        found = self.entry(OWN).get(strategy)
-        says = found.get("says") if isinstance(found, Mapping) else None
-        return f"Not of SkillPager: {says}" if says else "Not of SkillPager; it says nothing about itself."
-
-    @cached_property
-    def nodes(self) -> list[NodeRecord]:
-        """The nodes of all skills."""
-        return self.folder.nodes()
-
-    @cached_property
-    def node_counts(self) -> Mapping[str, int]:
-        """The number of nodes of each skill."""
-        return Counter(node.skill for node in self.nodes)
-
-    @cached_property
-    def ablation_skills(self) -> frozenset[str]:
-        """The skills of ablations and sweeps: the ground truth where the data has it, else all."""
-        ground_truth = frozenset(skill.id for skill in self.skills if skill.subset in GROUND_TRUTH)
-        return ground_truth or frozenset(skill.id for skill in self.skills)
-
-    @cached_property
-    def validation(self) -> Mapping[str, JudgeAgreement]:
-        """How people agree with the judge, by vote pattern and for `all`; empty unless it was scored."""
-        scored = self.entry("validation").get(self.judge)
-        groups = scored if isinstance(scored, Mapping) else {}
-        return {name: JudgeAgreement(**group) for name, group in groups.items()}
-
-    # ---- rows
-
-    def rows(self, label: str, skills: Collection[str] | None = None) -> pd.DataFrame:
-        """Return the rows of a method, in the order of the queries; of the queries about `skills` if given.
-
-        There are none if it was not run, if less than `MIN_JUDGED` of its pages were judged, or if it has
-        learned from the skills and that is not allowed.
-        """
-        if label not in self._rows:
-            refused = label in self.learned and not self.allow_trained
-            self._rows[label] = join((), {}, ()) if refused else self._read(label)
-        rows = self._rows[label]
-        return rows if skills is None else rows[rows["skill"].isin(skills)]
-
-    def has(self, label: str) -> bool:
-        """Return True if a method was run and judged."""
-        return len(self.rows(label)) > 0
-
-    def common(self, *labels: str, skills: Collection[str] | None = None) -> list[pd.DataFrame]:
-        """Return the rows of methods on the queries that all of them have."""
-        rows = [self.rows(label, skills) for label in labels]
-        shared = set.intersection(*(set(each["query"]) for each in rows))
-        return [each[each["query"].isin(shared)] for each in rows]
+    def _open(self) -> None:
+        texts = dict.fromkeys(("skill", "subset", "sha256"), "str")
+        skills = self._read_csv(SKILL_ROWS, texts | dict.fromkeys(TYPE_NAMES, "int"))
+        self.skills = skills.set_index("skill")
+        kinds = dict.fromkeys((*IDS, "picks"), "str") | dict.fromkeys(MEASURED, "float")
+        self._published = self._read_csv(ROWS, kinds).assign(seconds=np.nan)
+        self.queries = self._published.drop_duplicates("query")[["query", "skill", "difficulty"]]
+        self.learned = noted_learned(self.manifest)
 
     def _read(self, label: str) -> pd.DataFrame:
-        judgments = {record.query: record for record in self.folder.judgments(self.judge, label)}
-        if not judgments:
-            return join((), {}, ())
-        selections = read_records(self.folder.selections_file(label), SelectionRecord)
-        rows = join(selections, judgments, [query.id for query in self.queries])
-        judged, total = len(rows), len(self.queries)
-        if judged < total:
-            left_out = ", so that it is left out" if judged < MIN_JUDGED * total else ""
-            logger.warning(
-                "%s: %s has judged %d of %d contexts%s", label, self.judge, judged, total, left_out
-            )
-        return rows if judged >= MIN_JUDGED * total else rows[:0]
+        rows = self._published
+        return rows.loc[rows["method"] == label, COLUMNS].reset_index(drop=True)
 
-    # ---- skills that methods have learned from: there they look better than they are
-
-    @cached_property
-    def learned(self) -> Mapping[str, int]:
-        """How many of the skills each method has learned from, without those that learned from none."""
-        run = self.entry("run")
-        parts = {name: str(run.get(name, "")) for name in ("encoder", "classifier")}
-        # the run has noted what its encoder learned from; of shipped models it is known without it
-        return {**count_learned(self.labels, self.skills, **parts), **noted_learned(self.manifest)}
-
-    @cached_property
-    def types_learned(self) -> int:
-        """From how many of the skills the run's classifier has learned."""
-        folders = classifier_folders(str(self.entry("run").get("classifier", "")))
-        return count_seen(self.skills, frozenset[str]().union(*map(read_learned_from, folders)))
-
-    @cached_property
-    def trained_note(self) -> str:
-        """A sentence for every table and picture if methods are shown that have learned from the skills."""
-        if not self.allow_trained:
-            return ""
-        of_types = {"the classifier": self.types_learned} if self.types_learned else {}
-        return trained_note({**of_types, **self.learned}, len(self.skills))
-
-    @cached_property
-    def refused_note(self) -> str:
-        """Why methods are left out; empty if none is."""
-        return "" if self.allow_trained or not self.learned else refusal(self.learned, len(self.skills))
-
-
-def run_facts(results: Results) -> list[tuple[str, str]]:
-    """Return name and value of everything that the results depend on."""
-    manifest = results.manifest
-    run, run_data, described = (_entry(manifest, name) for name in ("run", "run_data", "data"))
-    data = {**run_data, **described}
-    subsets = ", ".join(dict.fromkeys(skill.subset for skill in results.skills if skill.subset))
-    origins = ", ".join(dict.fromkeys(query.origin for query in results.queries if query.origin))
-    about = (str(described.get("source") or ""), subsets, f"queries by {origins}" if origins else "")
-    facts: dict[str, object] = {
-        "Data": "; ".join(filter(None, about)),
-        "Skills, queries": f"{len(results.skills):,}, {len(results.queries):,}",
-        "Digest of the skills": str(data.get("skills_sha256") or "")[:12],
-        "Judge": results.judge,
-    }
-    for name in ("encoder", "embedded_text", "classifier", "splitter", "token_counter", "baselines"):
-        facts[name.capitalize().replace("_", " ")] = run.get(name)
-    facts |= {
-        "Page style": run.get("style"),
-        "Methods": f"{sum(map(results.has, results.labels)):,}",
-        "Seed": manifest.get("seed"),
-        "Version": f"skillpager {manifest.get('version', MISSING)}",
-        "Command": f"skillpager bench report {results.folder.path.name} --judge {results.judge}",
-    }
-    return [(name, MISSING if value in (None, "") else str(value)) for name, value in facts.items()]
-
-
-def _entry(manifest: Mapping[str, object], name: str) -> Mapping[str, object]:
-    entry = manifest.get(name)
-    return entry if isinstance(entry, Mapping) else {}
+    def _read_csv(self, name: str, kinds: dict[str, str]) -> pd.DataFrame:
+        path = self.folder.path / name
+        # an id may be `null`, and picks may be none
+        missing = {column: [""] for column, kind in kinds.items() if kind == "float"}
+        try:
+            read = pd.read_csv(path, dtype=kinds, keep_default_na=False, na_values=missing)
+            return read[list(kinds)]
+        except (OSError, EOFError, lzma.LZMAError, ValueError, KeyError) as error:
+            raise BenchError(
+                f"{path} cannot be read ({error}): restore it, or publish the run again with "
+                "`python benchmarks/publish.py`."
+            ) from error

@@ -1,9 +1,8 @@
 """Intervals and paired tests over queries, and over the skills that queries share.
 
-Every quantity is a ratio of two sums over queries: a mean divides by the number of queries, a micro-averaged
-token reduction by the tokens of the full documents. A resample draws queries with replacement, as the paper
-does. But queries about one skill are answered from the same nodes and so are not independent: where they
-agree, that interval is too narrow. With `clusters` whole skills are drawn, which is the interval to trust.
+Every quantity is a ratio of two sums over queries. A resample draws queries with replacement, as the paper
+does. But queries about one skill are not independent, so that interval is too narrow where they agree. With
+`clusters` whole skills are drawn, which is the interval to trust.
 
 Reference: paper §5 (B = 10,000, seed 42); Efron and Tibshirani, *An Introduction to the Bootstrap* (1993),
 chapters 13 and 16; Field and Welsh, *Bootstrapping clustered data* (2007); McNemar (1947); Holm (1979).
@@ -37,18 +36,6 @@ class Interval:
         return Interval(self.value * factor, self.low * factor, self.high * factor)
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
-    """How two methods differ on the same queries."""
-
-    difference: Interval  # mean of first minus second, interval over queries
-    clustered: Interval  # the same, interval over skills
-    p: float  # two-sided, of the bootstrap over skills, that the means are equal
-    first_only: int  # queries on which only the first succeeds
-    second_only: int
-    p_mcnemar: float  # exact and two-sided; McNemar's test takes queries for independent
-
-
 def bootstrap(
     parts: ArrayLike, wholes: ArrayLike | None = None, *, clusters: Sequence[str] | None = None
 ) -> Interval:
@@ -78,28 +65,6 @@ def bootstrap_p(differences: ArrayLike, *, clusters: Sequence[str] | None = None
     resampled = _resample(_sums(differences, None, clusters))
     tail = min(np.sum(resampled <= ROUNDING), np.sum(resampled >= -ROUNDING))
     return min(1.0, 2 * (float(tail) + 1) / (SAMPLES + 1))
-
-
-def compare(first: ArrayLike, second: ArrayLike, *, clusters: Sequence[str]) -> Comparison:
-    """Return how two methods differ, by paired bootstrap and McNemar's test.
-
-    Args:
-        first: `(n,)` success of the first method on each query, 0 or 1.
-        second: `(n,)` that of the second on the same queries.
-        clusters: The skill of each query.
-    """
-    a, b = np.asarray(first, dtype=float), np.asarray(second, dtype=float)
-    if a.shape != b.shape:
-        raise ValueError(f"the methods have {a.size} and {b.size} queries: compare them on the same ones")
-    first_only, second_only = int(np.sum(a > b)), int(np.sum(b > a))
-    return Comparison(
-        difference=bootstrap(a - b),
-        clustered=bootstrap(a - b, clusters=clusters),
-        p=bootstrap_p(a - b, clusters=clusters),
-        first_only=first_only,
-        second_only=second_only,
-        p_mcnemar=mcnemar(first_only, second_only),
-    )
 
 
 def mcnemar(first_only: int, second_only: int) -> float:

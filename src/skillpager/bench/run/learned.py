@@ -7,12 +7,10 @@ is recognised, byte for byte; `near_copy_of` in a folder's `manifest.json` marks
 """
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from enum import Flag, auto
+from collections.abc import Collection, Iterable, Mapping
 from functools import cache
 from pathlib import Path
 
-from skillpager.bench.data.records import SkillRecord
 from skillpager.bench.run.methods import Method, parse_method
 from skillpager.bench.run.windows import CHUNK_MMR
 from skillpager.classifiers.local import MODEL, LocalClassifier
@@ -21,30 +19,29 @@ from skillpager.errors import BenchError, reinstall_command
 from skillpager.files import write_file
 
 LEARNED_FROM = "learned_from.txt"
-BUILTIN, LOCAL = "builtin", "local"
-# the entry of a run's manifest: how many of its skills each method has learned from
+# the entry of a run's manifest: the number of its skills that each method has learned from
 LEARNED = "learned"
 ALLOW_TRAINED = "--allow-trained"
+SHIPPED = ENCODER, TYPES, NAVIGATOR = (
+    MODEL_FOLDER,
+    MODEL_FOLDER.parents[1].joinpath(MODEL).parent,
+    MODEL_FOLDER.with_name("navigator"),
+)
 
-
-class Reads(Flag):
-    """What a strategy reads of what models have made."""
-
-    NOTHING = 0
-    ROWS = auto()  # of the run's encoder, or of the method's own
-    TYPES = auto()  # of the run's classifier, or of the method's own
-    NAVIGATOR = auto()  # the navigator, which reads rows of the built-in encoder whatever the run's
-    INDEX = ROWS | TYPES
-
-
-# by strategy; edges of the graph are made of rows and types. Models of others learned from who knows what.
-READS = {
-    **dict.fromkeys(("full", "head", "bm25", "reranker"), Reads.NOTHING),
-    **dict.fromkeys(("mmr", "topk", "sections", "hybrid", "dpp", "msd", "cover", CHUNK_MMR), Reads.ROWS),
-    **dict.fromkeys(("mmr_graph", "topk_dependency", "greedy_graph"), Reads.INDEX),
-    **dict.fromkeys(("exec_only", "concept_only", "density"), Reads.INDEX),
-    "navigator": Reads.NAVIGATOR | Reads.TYPES,
+# what strategies read that models have made: embeddings of the run's encoder, or of the method's own; types
+# of its classifier. Edges are made of both. The navigator reads its own weights, and embeddings of the
+# built-in encoder whatever the run's. Models of others learned from who knows what.
+READS: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(("full", "head", "bm25", "reranker"), ()),
+    **dict.fromkeys(("mmr", "topk", "sections", "hybrid", "dpp", "msd", "cover", CHUNK_MMR), ("embeddings",)),
+    **dict.fromkeys(
+        ("mmr_graph", "topk_dependency", "greedy_graph", "exec_only", "concept_only", "density"),
+        ("embeddings", "types"),
+    ),
+    "navigator": ("navigator", "types"),
 }
+# a strategy of others is given the whole index
+READ_BY_OTHERS = ("embeddings", "types")
 
 
 def write_learned_from(folder: Path, digests: Iterable[str]) -> None:
@@ -75,13 +72,6 @@ def read_learned_from(folder: Path) -> frozenset[str]:
     return frozenset(digests)
 
 
-SHIPPED = ENCODER, TYPES, NAVIGATOR = (
-    MODEL_FOLDER,
-    MODEL_FOLDER.parents[1].joinpath(MODEL).parent,
-    MODEL_FOLDER.with_name("navigator"),
-)
-
-
 def learned_from(method: Method, *, encoder: str, classifier: str) -> frozenset[str]:
     """Return the digests of the documents that a method has learned from.
 
@@ -93,58 +83,53 @@ def learned_from(method: Method, *, encoder: str, classifier: str) -> frozenset[
     Raises:
         BenchError: As `read_learned_from`.
     """
-    # a strategy of others is given the whole index
-    reads = READS.get(method.strategy.partition(":")[0], Reads.INDEX)
+    reads = READS.get(method.strategy.partition(":")[0], READ_BY_OTHERS)
     folders: list[Path] = []
-    if Reads.NAVIGATOR in reads:
+    if "navigator" in reads:
         folders += [NAVIGATOR, ENCODER]
-    if Reads.ROWS in reads:
+    if "embeddings" in reads:
         name = method.encoder or encoder
         family, _, model = name.partition(":")
-        if family == BUILTIN:
+        if family == "builtin":
             # as in `make_encoder`; the id of the shipped encoder looks like the name of a folder
-            is_shipped = not model or name == ENCODER_ID
-            folders.append(ENCODER if is_shipped else Path(model).expanduser())
-    if Reads.TYPES in reads:
-        folders += classifier_folders(method.classifier or classifier)
+            folders.append(ENCODER if not model or name == ENCODER_ID else Path(model).expanduser())
+    if "types" in reads and is_local(method.classifier or classifier):
+        # it reads embeddings of the built-in encoder, whatever the run's
+        folders += [TYPES, ENCODER]
     return frozenset[str]().union(*map(read_learned_from, folders))
 
 
-def classifier_folders(name: str) -> list[Path]:
-    """Return the folders of the models that make the types of a classifier, given by name or id."""
-    # it reads rows of the built-in encoder, whatever the run's
-    return [TYPES, ENCODER] if name in (LOCAL, LocalClassifier().id) else []
-
-
-def count_seen(skills: Iterable[SkillRecord], digests: Collection[str]) -> int:
-    """Return how many skills are documents of these digests."""
-    return sum(skill.text_sha256 in digests for skill in skills)
+def is_local(classifier: str) -> bool:
+    """Return whether a classifier, given by name or id, is the shipped one."""
+    return classifier in ("local", LocalClassifier().id)
 
 
 def count_learned(
-    labels: Iterable[str], skills: Sequence[SkillRecord], *, encoder: str, classifier: str
+    labels: Iterable[str], documents: Collection[str], *, encoder: str, classifier: str
 ) -> dict[str, int]:
-    """Return how many of the skills each method has learned from; those that learned from none are left out.
+    """Return how many documents each method has learned from; those that learned from none are left out.
+
+    Args:
+        labels: The methods.
+        documents: SHA-256 of the entry file of each skill.
+        encoder: The run's, by name or id.
+        classifier: The run's, by name or id.
 
     Raises:
         BenchError: A label is unknown, or as `read_learned_from`.
     """
-    counts: dict[frozenset[str], int] = {}
     found = {}
     for method in map(parse_method, labels):
         digests = learned_from(method, encoder=encoder, classifier=classifier)
-        if digests not in counts:
-            counts[digests] = count_seen(skills, digests)
-        if counts[digests]:
-            found[method.label] = counts[digests]
+        if count := sum(document in digests for document in documents):
+            found[method.label] = count
     return found
 
 
 def noted_learned(manifest: Mapping[str, object]) -> dict[str, int]:
-    """Return what the manifest of a run says of its methods: from how many of its skills each has learned."""
+    """Return the counts of `count_learned` that are in the manifest of a run."""
     entry = manifest.get(LEARNED)
-    counts = entry if isinstance(entry, Mapping) else {}
-    return {str(label): count for label, count in counts.items() if isinstance(count, int)}
+    return dict(entry) if isinstance(entry, Mapping) else {}
 
 
 def describe_learned(learned: Mapping[str, int], skills: int) -> str:

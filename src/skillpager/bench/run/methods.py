@@ -1,9 +1,9 @@
-"""Methods to compare: a strategy with its knobs, named by a label.
+"""Methods to compare: a strategy with its knobs, named by a label; and the suites of each table or figure.
 
     NAME[:ARGUMENT][@option=value,…]      mmr    mmr@lambda=0.9,k=20    chunk_mmr:128    head@tokens=40%
 
 NAME[:ARGUMENT] is what `page --strategy` takes, or `chunk_mmr[:TOKENS]` (`windows`); `MODULE:NAME` and entry
-points are strategies of others (`own_parts`). Options:
+points are strategies of others. Options:
 
     lambda=0.9       weight of relevance
     k=20  k=all      most nodes; without it 20 up to 100 nodes, else 60 (paper §3.2), and none for navigator
@@ -18,7 +18,6 @@ A label is read without loading what it names, so that a folder of others can be
 """
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from skillpager.bench.run.windows import CHUNK_MMR, chunk_tokens_of
@@ -53,19 +52,17 @@ class Method:
     @property
     def label(self) -> str:
         """The label that `parse_method` reads, options in the order of the module's table."""
-        limited = self.share is not None or self.max_tokens is not None
-        all_nodes = self.max_nodes == ALL_NODES
+        is_limited = self.share is not None or self.max_tokens is not None
+        all_nodes = None if is_limited else "all"
         options = {
             "lambda": None if self.mmr_lambda is None else f"{self.mmr_lambda:g}",
-            "k": None if self.max_nodes is None or (limited and all_nodes) else self.max_nodes,
+            "k": all_nodes if self.max_nodes == ALL_NODES else self.max_nodes,
             "boundary": self.boundary,
             "tokens": self.max_tokens if self.share is None else f"{100 * self.share:g}%",
             "sufficiency": None if self.sufficiency is None else f"{self.sufficiency:g}",
             "encoder": self.encoder,
             "classifier": self.classifier,
         }
-        if options["k"] == ALL_NODES:
-            options["k"] = "all"
         written = ",".join(f"{name}={value}" for name, value in options.items() if value is not None)
         return f"{self.strategy}@{written}" if written else self.strategy
 
@@ -94,10 +91,10 @@ def parse_method(label: str) -> Method:
     values: dict[str, object] = {}
     for option in filter(None, options.split(",")):
         name, _, text = option.partition("=")
-        if name not in _OPTIONS:
-            raise BenchError(f"Method {label!r} has the unknown option {name!r}: use {', '.join(_OPTIONS)}.")
+        if name not in OPTIONS:
+            raise BenchError(f"Method {label!r} has the unknown option {name!r}: use {', '.join(OPTIONS)}.")
         try:
-            values |= _OPTIONS[name](text.strip())
+            values |= _read_option(name, text.strip())
         except ValueError as error:
             raise BenchError(f"Method {label!r}: {name} cannot be {text!r}: {error}.") from error
     # of a strategy that is not ours it is known when it is loaded
@@ -108,6 +105,38 @@ def parse_method(label: str) -> Method:
     if values.keys() & {"share", "max_tokens"}:
         values.setdefault("max_nodes", ALL_NODES)
     return Method(strategy=strategy, **values)  # type: ignore[arg-type]
+
+
+OPTIONS = ("lambda", "k", "boundary", "tokens", "sufficiency", "encoder", "classifier")
+
+
+def _read_option(name: str, text: str) -> dict[str, object]:
+    """Return the field of a `Method` that an option sets."""
+    match name:
+        case "encoder" | "classifier":
+            if not text:
+                raise ValueError("it must be a name")
+            return {name: text}
+        case "lambda":
+            return {"mmr_lambda": _between_0_and_1(float(text))}
+        case "sufficiency":
+            chance = _between_0_and_1(float(text))
+            if chance == 0.0:
+                raise ValueError("it must be above 0, because every page reaches that")
+            return {"sufficiency": chance}
+        case "tokens" if text.endswith("%"):
+            return {"share": _between_0_and_1(float(text[:-1]) / 100)}
+        case "k" if text == "all":
+            return {"max_nodes": ALL_NODES}
+    if not re.fullmatch(r"[0-9]+", text):
+        raise ValueError("it must be a whole number, 0 or more")
+    return {{"k": "max_nodes", "tokens": "max_tokens"}.get(name, name): int(text)}
+
+
+def _between_0_and_1(value: float) -> float:
+    if not 0.0 <= value <= 1.0:
+        raise ValueError("it must lie between 0 and 1 (0 % and 100 %)")
+    return value
 
 
 def is_ours(strategy: str) -> bool:
@@ -129,42 +158,35 @@ def split_labels(text: str) -> list[str]:
     return labels
 
 
-def _between_0_and_1(value: float) -> float:
-    if not 0.0 <= value <= 1.0:
-        raise ValueError("it must lie between 0 and 1 (0 % and 100 %)")
-    return value
+# ---- suites: paper §4.3 (main), table 1 (graph), §5.2.2 (concept), §5.3 (lambda, k, size, boundary)
 
+# every method that runs offline on the shipped models, in the order of the tables
+OFFLINE = (
+    *("full", "navigator", "topk_dependency", "greedy_graph", "chunk_mmr", "mmr", "mmr_graph", "exec_only"),
+    *("head", "sections", "bm25", "topk", "hybrid", "dpp", "msd", "cover"),
+)
+BUDGET_SHARES = tuple(range(10, 100, 10))
+# every strategy that runs on the shipped models; the whole document has no budget
+BUDGET_METHODS = (*OFFLINE[1:], "concept_only", "density:0.4")
+# the paper's λ stops early with an encoder of low cosines, so that curves show a higher one too
+BUDGET_LAMBDA = 0.9
 
-def _whole(text: str) -> int:
-    if not re.fullmatch(r"[0-9]+", text):
-        raise ValueError("it must be a whole number, 0 or more")
-    return int(text)
-
-
-def _named(text: str) -> str:
-    if not text:
-        raise ValueError("it must be a name")
-    return text
-
-
-def _read_chance(text: str) -> float:
-    chance = _between_0_and_1(float(text))
-    if chance == 0.0:
-        raise ValueError("it must be above 0, because every page reaches that")
-    return chance
-
-
-# each returns the fields of a `Method` that an option sets
-_OPTIONS: dict[str, Callable[[str], dict[str, object]]] = {
-    "lambda": lambda text: {"mmr_lambda": _between_0_and_1(float(text))},
-    "k": lambda text: {"max_nodes": ALL_NODES if text == "all" else _whole(text)},
-    "boundary": lambda text: {"boundary": _whole(text)},
-    "tokens": lambda text: (
-        {"share": _between_0_and_1(float(text[:-1]) / 100)}
-        if text.endswith("%")
-        else {"max_tokens": _whole(text)}
+SUITES: dict[str, tuple[str, ...]] = {
+    "main": ("full", "topk_dependency", "greedy_graph", "chunk_mmr", "mmr"),
+    "offline": OFFLINE,
+    "graph": ("mmr", "mmr_graph", "full"),
+    "concept": ("concept_only", "exec_only", "density:0.3", "density:0.4", "density:0.5", "mmr", "full"),
+    "lambda": tuple(f"mmr@lambda={value}" for value in (0.3, 0.5, 0.7, 0.9)),
+    "k": (*(f"mmr@k={value}" for value in (5, 10, 20, 30, 40, 60)), "full"),
+    "size": ("mmr@k=20", "mmr@k=60"),
+    "boundary": tuple(f"mmr@boundary={value}" for value in (80, 100, 120)),
+    "budget": (
+        *(f"{name}@tokens={share}%" for name in BUDGET_METHODS for share in BUDGET_SHARES),
+        *(f"mmr@lambda={BUDGET_LAMBDA},tokens={share}%" for share in BUDGET_SHARES),
     ),
-    "sufficiency": lambda text: {"sufficiency": _read_chance(text)},
-    "encoder": lambda text: {"encoder": _named(text)},
-    "classifier": lambda text: {"classifier": _named(text)},
+    "granularity": ("mmr", *(f"chunk_mmr:{tokens}" for tokens in (64, 128, 256, 512))),
+    "encoder": ("mmr", "mmr@encoder=hashing"),
+    "classifier": tuple(
+        label for name in ("exec_only", "concept_only") for label in (name, f"{name}@classifier={LABELS}")
+    ),
 }

@@ -7,19 +7,19 @@ that two runs differ in their times and in nothing else.
 Reference: paper §4 and §5, every table and figure.
 """
 
+import hashlib
+import inspect
 import logging
-import multiprocessing
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import as_completed
 from dataclasses import asdict, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from skillpager.bench.data import load_data
-from skillpager.bench.data.folder import DATA, INDEXES, NODES, QUERIES, SKILLS, BenchFolder, data_entry
+from skillpager.bench.data.folder import DATA, NODES, QUERIES, SKILLS, BenchFolder, data_entry
 from skillpager.bench.data.records import (
-    IndexRecord,
     JudgmentRecord,
     NodeRecord,
     QueryRecord,
@@ -31,12 +31,11 @@ from skillpager.bench.data.records import (
 )
 from skillpager.bench.judge.judges import EVIDENCE
 from skillpager.bench.run.learned import LEARNED, count_learned, noted_learned, refusal
-from skillpager.bench.run.methods import parse_method
-from skillpager.bench.run.own_parts import check_own_parts
-from skillpager.bench.run.selecting import Cases, Made, Plan, select_all
-from skillpager.bench.run.suites import SUITES
-from skillpager.encoders.builtin import usable_processors
-from skillpager.errors import BenchError, SkillPagerError, require_extra
+from skillpager.bench.run.methods import Method, is_ours, parse_method
+from skillpager.bench.run.selecting import Cases, Plan, select_all
+from skillpager.bulk.workers import open_processes
+from skillpager.errors import BenchError, SkillPagerError
+from skillpager.factories import make_strategy
 from skillpager.json_types import JsonObject
 from skillpager.pager import SkillPager
 from skillpager.settings import Settings
@@ -47,6 +46,8 @@ logger = logging.getLogger(__name__)
 SEED = 42  # paper §4.1, §5.3.1
 # the facts by which the manifest distinguishes data sets
 DATA_IDENTITY = ("skills", "queries", "skills_sha256", "queries_sha256")
+# entry of the manifest: the SHA-256 of the code of each strategy that is not ours
+OWN = "own"
 
 Work = tuple[SkillRecord, Cases]  # the work left for one skill
 
@@ -84,7 +85,7 @@ def open_run(data: Path | None, out: Path | None, plan: Plan) -> BenchFolder:
             "run with `--judge none` and judge with `skillpager bench judge`."
         )
     # the description of the data by its source, with the digests of now
-    known = _entry(BenchFolder(source).manifest(), DATA) if (source / SKILLS).is_file() else {}
+    known = _entry(BenchFolder(source), DATA) if (source / SKILLS).is_file() else {}
     known = known or {"source": "evidence", "subset": source.resolve().name}
     described = {**known, **data_entry(skills, queries, source=str(known["source"]), details={})}
     # what the contexts depend on, apart from data and methods
@@ -95,12 +96,11 @@ def open_run(data: Path | None, out: Path | None, plan: Plan) -> BenchFolder:
         "baselines": describe_fit(recipe, fits_of(plan.settings)),
     }
     folder = BenchFolder(out or source)
-    manifest = folder.manifest()
     # a folder without results can be used again
     for part, now in (("run", parts), (DATA, {name: described[name] for name in DATA_IDENTITY})):
-        before = _entry(manifest, part)
+        before = _entry(folder, part)
         changed = [f"{key} {before.get(key)}, now {now[key]}" for key in now if before.get(key) != now[key]]
-        if "run" in manifest and changed:
+        if "run" in folder.manifest() and changed:
             raise BenchError(
                 f"{folder.path} holds a run of another kind ({'; '.join(changed)}): choose another --out, "
                 "or remove the folder."
@@ -112,71 +112,9 @@ def open_run(data: Path | None, out: Path | None, plan: Plan) -> BenchFolder:
     return folder
 
 
-def run_suites(
-    folder: BenchFolder,
-    suites: Mapping[str, Sequence[str]],
-    plan: Plan,
-    *,
-    jobs: int | None = None,
-    progress: Callable[[int, int], None] | None = None,
-) -> int:
-    """Run the methods of suites, each once; return how many contexts were made.
-
-    The manifest notes which suite has which methods. Methods that have learned from skills of the folder are
-    left out unless the plan allows them. By default there is a process for each processor that may be used.
-
-    Args:
-        folder: A folder that `open_run` returned.
-        suites: Labels of each suite.
-        plan: How contexts are made.
-        jobs: Processes.
-        progress: Called with the contexts done and all contexts to do.
-
-    Raises:
-        BenchError: A method is unknown, or some skills failed, or all methods have learned from the skills.
-    """
-    suites = _without_trained(folder, suites, plan)
-    labels = [label for name in suites for label in suites[name]]
-    made = run_methods(folder, labels, plan, jobs=jobs or usable_processors(), progress=progress)
-    merged = {**_entry(folder.manifest(), "suites"), **{name: list(suites[name]) for name in suites}}
-    # in the order of the tables, however the runs were ordered
-    names = dict.fromkeys(name for name in (*SUITES, *merged) if name in merged)
-    folder.update_manifest({"suites": {name: merged[name] for name in names}})
-    return made
-
-
-def _without_trained(
-    folder: BenchFolder, suites: Mapping[str, Sequence[str]], plan: Plan
-) -> dict[str, list[str]]:
-    """Return suites without the methods that have learned from skills of the folder, unless they are allowed.
-
-    The manifest notes how many skills each of those that stay has learned from.
-
-    Raises:
-        BenchError: A method is unknown, or none would be left.
-    """
-    given = {name: [parse_method(label).label for label in labels] for name, labels in suites.items()}
-    skills = folder.skills()
-    learned = count_learned(
-        (label for labels in given.values() for label in labels),
-        skills,
-        encoder=plan.settings.encoder,
-        classifier=plan.settings.classifier,
-    )
-    if learned and plan.allow_trained:
-        folder.update_manifest({LEARNED: {**noted_learned(folder.manifest()), **learned}})
-    if not learned or plan.allow_trained:
-        return given
-    left = {name: [label for label in labels if label not in learned] for name, labels in given.items()}
-    if not any(left.values()):
-        raise BenchError(refusal(learned, len(skills)))
-    logger.warning("Methods are left out: %s", refusal(learned, len(skills)))
-    return {name: labels for name, labels in left.items() if labels}
-
-
 def run_methods(
     folder: BenchFolder,
-    labels: Sequence[str],
+    labels: Iterable[str],
     plan: Plan,
     *,
     jobs: int = 1,
@@ -184,41 +122,41 @@ def run_methods(
 ) -> int:
     """Run methods on all queries of a prepared folder; return how many contexts were made.
 
+    What is done already is skipped. Methods that have learned from skills of the folder are left out unless
+    the plan allows them; then the manifest notes from how many each has learned.
+
     Args:
-        folder: Where data and results stand.
-        labels: Methods; what is done already is skipped.
+        folder: A folder that `open_run` returned.
+        labels: Methods.
         plan: How contexts are made.
         jobs: Processes.
         progress: Called with the contexts done and all contexts to do.
 
     Raises:
-        BenchError: A method is unknown, or some skills failed, or a strategy, encoder or classifier of others
-            on some queries; the results of the others are written.
-        SettingsError: A part of others cannot be loaded, or is none of its kind.
+        BenchError: A method is unknown, or some skills failed, while the results of the others are written,
+            or all methods have learned from the skills.
+        SettingsError: A strategy of others cannot be loaded, or is none.
     """
-    methods = {method.label: method for method in map(parse_method, labels)}
-    check_own_parts(folder, methods, plan.settings)
+    methods = _without_learned(folder, map(parse_method, labels), plan)
+    _check_own_strategies(folder, methods.values(), plan.settings)
     skills, queries = folder.skills(), folder.queries()
-    left = list(_work_left(folder, list(methods), skills, queries, plan))
+    left = list(_work_left(folder, list(methods), plan))
     knobs = {
         label: {name: value for name, value in asdict(method).items() if value is not None}
         for label, method in methods.items()
     }
-    folder.update_manifest({"methods": {**_entry(folder.manifest(), "methods"), **knobs}})
+    folder.update_manifest({"methods": {**_entry(folder, "methods"), **knobs}})
     total, done = sum(_contexts(cases) for _, cases in left), 0
     failures: dict[str, SkillPagerError] = {}
-    failed: list[str] = []  # contexts that code of others did not make
-    indexed = {record.skill for record in folder.nodes()} & {record.skill for record in folder.indexes()}
+    indexed = {record.skill for record in folder.nodes()}
     for skill, cases, outcome in _outcomes(left, plan, jobs):
         if isinstance(outcome, SkillPagerError):
             failures[skill.id] = outcome
             logger.warning("%s: %s", skill.id, outcome)
         else:
-            failed += outcome.failed
             made: dict[Path, list[Record]] = {}
-            # verdicts first, because a selection without one is made again
-            for record in (*outcome.judgments, *outcome.selections, *outcome.nodes, outcome.index):
-                if skill.id not in indexed or not isinstance(record, NodeRecord | IndexRecord):
+            for record in outcome:
+                if not (isinstance(record, NodeRecord) and skill.id in indexed):
                     made.setdefault(_file_of(folder, record), []).append(record)
             for path, records in made.items():
                 append_records(path, records)
@@ -231,10 +169,60 @@ def run_methods(
         _put_in_order(folder.judgments_file(EVIDENCE, label), folder.judgments(EVIDENCE, label), asked)
         _put_in_order(folder.selections_file(label), folder.selections(label), asked)
     _put_in_order(folder.path / NODES, folder.nodes(), places)
-    _put_in_order(folder.path / INDEXES, folder.indexes(), places)
-    if failures or failed:
-        raise _failure(failures, failed, len(left), total)
+    if failures:
+        first = next(iter(failures))
+        raise BenchError(
+            f"{len(failures)} of {len(left)} skills failed, the first was {first}: {failures[first]} "
+            "The results of the others are written: fix the cause and repeat the command."
+        )
     return total
+
+
+def _without_learned(folder: BenchFolder, methods: Iterable[Method], plan: Plan) -> dict[str, Method]:
+    """Return by label the methods that have not learned from skills of the folder, or all if the plan allows.
+
+    Raises:
+        BenchError: None is left.
+    """
+    found = {method.label: method for method in methods}
+    documents = [skill.text_sha256 for skill in folder.skills()]
+    run = plan.settings
+    learned = count_learned(found, documents, encoder=run.encoder, classifier=run.classifier)
+    if not learned:
+        return found
+    if plan.allow_trained:
+        folder.update_manifest({LEARNED: {**noted_learned(folder.manifest()), **learned}})
+        return found
+    reason = refusal(learned, len(documents))
+    if found.keys() <= learned.keys():
+        raise BenchError(reason)
+    logger.warning("Methods are left out: %s", reason)
+    return {label: method for label, method in found.items() if label not in learned}
+
+
+def _check_own_strategies(folder: BenchFolder, methods: Iterable[Method], settings: Settings) -> None:
+    """Load the strategies that are not ours, so that mistakes come before the run, and note their code.
+
+    Raises:
+        BenchError: The code of a strategy has changed since its results were made.
+        SettingsError: A strategy is unknown, cannot be loaded, or is none.
+    """
+    digests: dict[str, str] = {}
+    for name in {method.strategy for method in methods if not is_ours(method.strategy)}:
+        strategy = make_strategy(name, settings, mmr_lambda=settings.mmr_lambda)
+        code = inspect.getfile(type(inspect.unwrap(strategy)))  # type: ignore[arg-type]
+        digests[name] = hashlib.sha256(Path(code).read_bytes()).hexdigest()
+    if not digests:
+        return
+    before = _entry(folder, OWN)
+    for label in folder.methods():
+        name = parse_method(label).strategy
+        if name in digests and before.get(name, digests[name]) != digests[name]:
+            raise BenchError(
+                f"The code of {name} has changed since the results of {label} were made: remove "
+                f"{folder.selections_file(label)}, or choose another --out."
+            )
+    folder.update_manifest({OWN: {**before, **digests}})
 
 
 def _file_of(folder: BenchFolder, record: Record) -> Path:
@@ -244,7 +232,7 @@ def _file_of(folder: BenchFolder, record: Record) -> Path:
             return folder.judgments_file(EVIDENCE, record.method)
         case SelectionRecord():
             return folder.selections_file(record.method)
-    return folder.path / (NODES if isinstance(record, NodeRecord) else INDEXES)
+    return folder.path / NODES
 
 
 def _put_in_order(path: Path, records: Sequence[Any], places: Mapping[str, int]) -> None:
@@ -256,42 +244,22 @@ def _put_in_order(path: Path, records: Sequence[Any], places: Mapping[str, int])
         write_records(path, ordered)
 
 
-def _failure(
-    failures: Mapping[str, SkillPagerError], failed: Sequence[str], skills: int, contexts: int
-) -> BenchError:
-    """Return the error for skills that failed, by id, and for contexts that code of others did not make."""
-    reasons = []
-    if failures:
-        first = next(iter(failures))
-        reasons.append(f"{len(failures)} of {skills} skills failed, the first was {first}: {failures[first]}")
-    if failed:
-        reasons.append(f"{len(failed)} of {contexts} contexts were not made, the first: {failed[0]}")
-    return BenchError(
-        f"{' '.join(reasons)} The results of the others are written: fix the cause and repeat the command."
-    )
-
-
-def _work_left(
-    folder: BenchFolder,
-    labels: Sequence[str],
-    skills: Sequence[SkillRecord],
-    queries: Sequence[QueryRecord],
-    plan: Plan,
-) -> Iterator[Work]:
+def _work_left(folder: BenchFolder, labels: Sequence[str], plan: Plan) -> Iterator[Work]:
     """Yield for each skill the queries and methods that are not done."""
     done: dict[str, set[str]] = {}
     for label in labels:
-        selections = folder.selections(label)
         done[label] = {
-            each.query for each in selections if each.context is not None or not plan.keep_contexts
+            each.query
+            for each in folder.selections(label)
+            if each.context is not None or not plan.keep_contexts
         }
         if plan.judge_evidence:
             done[label] &= {record.query for record in folder.judgments(EVIDENCE, label)}
     left: dict[str, list[tuple[QueryRecord, list[str]]]] = {}
-    for query in queries:
+    for query in folder.queries():
         if missing := [label for label in labels if query.id not in done[label]]:
             left.setdefault(query.skill, []).append((query, missing))
-    yield from ((skill, left[skill.id]) for skill in skills if skill.id in left)
+    yield from ((skill, left[skill.id]) for skill in folder.skills() if skill.id in left)
 
 
 def _contexts(cases: Cases) -> int:
@@ -300,16 +268,12 @@ def _contexts(cases: Cases) -> int:
 
 def _outcomes(
     left: Sequence[Work], plan: Plan, jobs: int
-) -> Iterator[tuple[SkillRecord, Cases, Made | SkillPagerError]]:
+) -> Iterator[tuple[SkillRecord, Cases, list[Record] | SkillPagerError]]:
     """Yield the results of each skill, as soon as it is finished."""
     if jobs <= 1 or len(left) <= 1:
         yield from ((*work, _attempt(*work, plan)) for work in left)
         return
-    # here, because a worker that fails to begin breaks the pool without a message
-    require_extra("threadpoolctl", extra="bench", purpose="The benchmark")
-    # a forked child would share the threads and locks of the parent's models
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(min(jobs, len(left)), context, initializer=_use_one_thread) as pool:
+    with open_processes(min(jobs, len(left))) as pool:
         longest_first = sorted(left, key=lambda work: _contexts(work[1]) * len(work[0].text), reverse=True)
         pending = {pool.submit(_attempt, *work, plan): work for work in longest_first}
         try:
@@ -319,21 +283,14 @@ def _outcomes(
             raise
 
 
-def _attempt(skill: SkillRecord, cases: Cases, plan: Plan) -> Made | SkillPagerError:
+def _attempt(skill: SkillRecord, cases: Cases, plan: Plan) -> list[Record] | SkillPagerError:
     try:
         return select_all(skill, cases, plan)
     except SkillPagerError as error:
         return error
 
 
-def _use_one_thread() -> None:
-    """Keep matrix products of a worker to one thread: the processes share the processors."""
-    from threadpoolctl import threadpool_limits
-
-    threadpool_limits(1)
-
-
-def _entry(manifest: JsonObject, name: str) -> Mapping[str, Any]:
+def _entry(folder: BenchFolder, name: str) -> Mapping[str, Any]:
     """Return an entry of a manifest; empty if it is not there."""
-    found = manifest.get(name)
+    found = folder.manifest().get(name)
     return found if isinstance(found, Mapping) else {}

@@ -8,33 +8,27 @@ import hashlib
 import time
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
-from functools import cache
+from dataclasses import asdict, dataclass
+from functools import cache, lru_cache
 
 from skillpager.bench.data import to_skill
 from skillpager.bench.data.evidence import AnnotatedQuery, Document
 from skillpager.bench.data.records import (
-    IndexRecord,
     JudgmentRecord,
     NodeRecord,
     QueryRecord,
+    Record,
     SelectionRecord,
     SkillRecord,
 )
 from skillpager.bench.judge.judges import EVIDENCE, judge_evidence
 from skillpager.bench.run.methods import LABELS, Method, parse_method
-from skillpager.bench.run.own_parts import has_own_parts
 from skillpager.bench.run.windows import chunk_tokens_of, window_index
 from skillpager.bench.validate.node_types import LabelClassifier
-from skillpager.caches import LRUCache
-from skillpager.errors import SkillPagerError
-from skillpager.indexing import Builder, index_key
+from skillpager.indexing import Builder
 from skillpager.pager import SkillPager
 from skillpager.settings import Settings
 from skillpager.types import Page, Skill, SkillIndex, Strategy, Style
-
-# window indexes, which the queries about a skill share: by pager, key of the skill and tokens of a window
-_WINDOWS = LRUCache[tuple[SkillPager, str, int], SkillIndex](16)
 
 
 def page_by(
@@ -62,11 +56,7 @@ def page_by(
     index = pager.index(skill)
     pool, chosen = index, strategy or method.strategy
     if strategy is None and (chunk_tokens := chunk_tokens_of(method.strategy)) is not None:
-        key, chosen = (pager, index.key, chunk_tokens), "mmr"
-        if (windows := _WINDOWS.get(key)) is None:
-            parts = pager.encoder, pager.classifier, pager.token_counter, pager.recipe.embedded_text
-            windows = _WINDOWS.put(key, window_index(Builder(*parts), skill, chunk_tokens, pager.store))
-        pool = windows
+        pool, chosen = _window_index(pager, skill, chunk_tokens), "mmr"
     # so that the time below is neither that of indexing nor that of embedding
     pager.pool(pool, chosen)
     pager.embed_query(query, chosen)
@@ -85,6 +75,12 @@ def page_by(
         style=style,
     )
     return page, time.perf_counter() - start
+
+
+@lru_cache(16)  # the queries about a skill share its windows
+def _window_index(pager: SkillPager, skill: Skill, chunk_tokens: int) -> SkillIndex:
+    builder = Builder(pager.encoder, pager.classifier, pager.token_counter, pager.recipe.embedded_text)
+    return window_index(builder, skill, chunk_tokens)
 
 
 def page_row(
@@ -125,59 +121,18 @@ class Plan:
 Cases = Sequence[tuple[QueryRecord, Sequence[str]]]
 
 
-@dataclass(frozen=True, slots=True)
-class Made:
-    """What the work on one skill makes: records of the offline stage, and of its contexts.
+def select_all(record: SkillRecord, cases: Cases, plan: Plan) -> list[Record]:
+    """Return the nodes of one skill, and its verdicts and contexts in the order of the cases.
 
-    Attributes:
-        failed: Contexts that code of others did not make: method, query, skill and reason.
-    """
-
-    index: IndexRecord
-    nodes: list[NodeRecord]
-    selections: list[SelectionRecord]
-    judgments: list[JudgmentRecord]
-    failed: list[str]
-
-
-def select_all(record: SkillRecord, cases: Cases, plan: Plan) -> Made:
-    """Return the nodes of one skill, its contexts in the order of the cases, and their verdicts.
-
-    If a method has parts of others, a failure of one context stops none of the rest.
+    A verdict stands before its context: a run makes a context without a verdict again.
 
     Raises:
         SkillPagerError: The skill cannot be indexed, or a strategy fails.
     """
     skill = to_skill(record)
-    pager = _pager(record, plan.settings, None, None)
-    is_stored = pager.store.load(index_key(skill, pager.recipe), skill) is not None
-    start = time.perf_counter()
-    index = pager.index(skill)
-    seconds_to_build = None if is_stored else round(time.perf_counter() - start, 6)
+    index = _pager(record, plan.settings, None, None).index(skill)
     pool_tokens = sum(node.tokens for node in index.nodes)
-    selections: list[SelectionRecord] = []
-    judgments: list[JudgmentRecord] = []
-    failed: list[str] = []
-    for query, labels in cases:
-        for method in map(parse_method, labels):
-            try:
-                pager = _pager(record, plan.settings, method.encoder, method.classifier)
-                page, seconds = page_by(pager, skill, query.query, method)
-            except SkillPagerError as error:
-                if not has_own_parts(method):
-                    raise
-                failed.append(f"{method.label} on query {query.id} of skill {record.id}. {error}")
-                continue
-            made = _selection(query, method.label, page, pool_tokens, seconds)
-            selections.append(made if plan.keep_contexts else replace(made, context=None))
-            if not plan.judge_evidence:
-                continue
-            coverage, sufficient = judge_evidence(record, query, page.text)
-            place = (query.id, query.skill, method.label, EVIDENCE)
-            judgments.append(
-                JudgmentRecord(*place, sufficient, (sufficient,), coverage, "", made.context_sha256)
-            )
-    nodes = [
+    made: list[Record] = [
         NodeRecord(
             skill=record.id,
             id=node.id,
@@ -188,30 +143,37 @@ def select_all(record: SkillRecord, cases: Cases, plan: Plan) -> Made:
         )
         for node in index.nodes
     ]
-    return Made(IndexRecord(record.id, seconds_to_build), nodes, selections, judgments, failed)
-
-
-def _selection(
-    query: QueryRecord, label: str, page: Page, pool_tokens: int, seconds: float
-) -> SelectionRecord:
-    if page.selection is None:
-        raise ValueError("a page fault is no selection")
-    return SelectionRecord(
-        query=query.id,
-        skill=query.skill,
-        method=label,
-        nodes=tuple(node.id for node in page.nodes),
-        picks=tuple(pick.node.id for pick in page.selection.picks),
-        types=dict(sorted(Counter(str(node.type) for node in page.nodes).items())),
-        pool_nodes=len(page.selection.picks) + len(page.selection.skipped),
-        tokens=page.tokens,
-        full_tokens=page.full_tokens,
-        node_tokens=sum(node.tokens for node in page.nodes),
-        pool_tokens=pool_tokens,
-        seconds=round(seconds, 6),
-        context=page.text,
-        context_sha256=hashlib.sha256(page.text.encode()).hexdigest(),
-    )
+    for query, labels in cases:
+        for method in map(parse_method, labels):
+            pager = _pager(record, plan.settings, method.encoder, method.classifier)
+            page, seconds = page_by(pager, skill, query.query, method)
+            digest = hashlib.sha256(page.text.encode()).hexdigest()
+            if plan.judge_evidence:
+                coverage, sufficient = judge_evidence(record, query, page.text)
+                place = (query.id, query.skill, method.label, EVIDENCE)
+                made.append(JudgmentRecord(*place, sufficient, (sufficient,), coverage, "", digest))
+            if page.selection is None:
+                raise ValueError("a page fault is no selection")
+            picks, skipped = page.selection.picks, page.selection.skipped
+            made.append(
+                SelectionRecord(
+                    query=query.id,
+                    skill=query.skill,
+                    method=method.label,
+                    nodes=tuple(node.id for node in page.nodes),
+                    picks=tuple(pick.node.id for pick in picks),
+                    types=dict(sorted(Counter(str(node.type) for node in page.nodes).items())),
+                    pool_nodes=len(picks) + len(skipped),
+                    tokens=page.tokens,
+                    full_tokens=page.full_tokens,
+                    node_tokens=sum(node.tokens for node in page.nodes),
+                    pool_tokens=pool_tokens,
+                    seconds=round(seconds, 6),
+                    context=page.text if plan.keep_contexts else None,
+                    context_sha256=digest,
+                )
+            )
+    return made
 
 
 def _pager(skill: SkillRecord, settings: Settings, encoder: str | None, classifier: str | None) -> SkillPager:

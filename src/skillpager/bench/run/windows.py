@@ -10,33 +10,20 @@ Reference: paper §4.3, Naive chunk + MMR.
 import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import replace
 
-from skillpager.errors import BenchError, StoreError
+from skillpager.errors import BenchError
 from skillpager.indexing import Builder, index_key
 from skillpager.parsing.fragments import split_skill
 from skillpager.parsing.lines import Lines
 from skillpager.sections import heading_paths
-from skillpager.types import (
-    Fragment,
-    Heading,
-    Skill,
-    SkillIndex,
-    SourceFile,
-    Span,
-    Store,
-    TileKind,
-    TokenCounter,
-)
+from skillpager.types import Fragment, Heading, Skill, SkillIndex, SourceFile, Span, TileKind, TokenCounter
 
 # name of the method; `chunk_mmr:128` for windows of another size
 CHUNK_MMR = "chunk_mmr"
 DEFAULT_CHUNK_TOKENS = 256  # paper §4.3
 # shorter windows are words rather than text, and every window costs an embedding
 MIN_CHUNK_TOKENS = 16
-# part of the cache key of a window index: raise it whenever the same source may yield other windows
-WINDOWS_VERSION = "1"
 # how far the end of a window is looked for, in characters a token: running text has 4 or 5, a padded table
 # more; text without white space (Chinese, base64) has 1 or 2
 MAX_TOKEN_CHARS = 16
@@ -62,25 +49,18 @@ def chunk_tokens_of(strategy: str) -> int | None:
     return int(size) if colon else DEFAULT_CHUNK_TOKENS
 
 
-def window_index(builder: Builder, skill: Skill, chunk_tokens: int, store: Store | None = None) -> SkillIndex:
-    """Return the index of a skill's windows: from the store under a key of its own, else built and stored.
+def window_index(builder: Builder, skill: Skill, chunk_tokens: int) -> SkillIndex:
+    """Return the index of a skill's windows.
 
     Raises:
-        SkillPagerError: Encoder, classifier or store fails.
+        SkillPagerError: Encoder or classifier fails.
     """
-    recipe = replace(builder.recipe, splitter=f"chunks-{chunk_tokens}-{WINDOWS_VERSION}")
-    key = index_key(skill, recipe)
-    index = store.load(key, skill) if store else None
-    if index is None:
-        headings = [tile for tile in split_skill(skill) if isinstance(tile, Heading)]
-        windows = split_windows(skill, headings, builder.token_counter, chunk_tokens=chunk_tokens)
-        index = builder.build(skill, key, [*headings, *windows])
-        nodes = tuple(replace(node, id=f"c{node.ordinal}") for node in index.nodes)
-        index = replace(index, nodes=nodes, recipe=recipe)
-        if store:
-            with suppress(StoreError):  # it can be built again
-                store.save(index)
-    return index
+    recipe = replace(builder.recipe, splitter=f"chunks-{chunk_tokens}")
+    headings = [tile for tile in split_skill(skill) if isinstance(tile, Heading)]
+    windows = split_windows(skill, headings, builder.token_counter, chunk_tokens=chunk_tokens)
+    index = builder.build(skill, index_key(skill, recipe), [*headings, *windows])
+    nodes = tuple(replace(node, id=f"c{node.ordinal}") for node in index.nodes)
+    return replace(index, nodes=nodes, recipe=recipe)
 
 
 def split_windows(

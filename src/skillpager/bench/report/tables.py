@@ -1,0 +1,332 @@
+"""The tables of a report: the paper's with our measurements beside them, ablations, and all methods."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import pandas as pd
+
+from skillpager.bench.report import paper
+from skillpager.bench.report.measures import (
+    AVERAGE_NODES,
+    COVERAGE,
+    FRAGMENT_REDUCTION,
+    LATENCY_MEDIAN,
+    MACRO_REDUCTION,
+    MEASURES,
+    MICRO_REDUCTION,
+    STRONG_VOTES,
+    SUFFICIENCY,
+    Measure,
+)
+from skillpager.bench.report.methods import (
+    BASELINE,
+    compare_curves,
+    compare_methods,
+    default_methods,
+    read_curves,
+)
+from skillpager.bench.report.paper import PaperTable
+from skillpager.bench.report.results import GROUND_TRUTH, Results
+from skillpager.bench.report.statistics import Interval
+from skillpager.bench.report.table import Row, Table, frame
+from skillpager.bench.run.methods import is_ours, parse_method
+from skillpager.bench.validate.node_types import parser_quality
+
+CI = "[95 % CI]"
+OVER_SKILLS = "… over skills"
+DIGITS = {measure.heading: measure.digits for measure in MEASURES}
+# nearly every suite holds these methods, so they do not show that it was run
+COMMON = frozenset({"mmr", "full"})
+# the paper's nodes compared, accuracy and macro-F1
+PARSER_NUMBERS = (paper.VALIDATION_SAMPLE, paper.PARSER_ACCURACY, paper.PARSER_MACRO_F1)
+# budgets at which the table shows the curves
+SHOWN = (0.3, 0.5, 0.7)
+
+
+# ---- the paper's
+
+
+def beside_paper(table: PaperTable, results: Results) -> Table | None:
+    """Return a table of the paper with our numbers beside it; None if nothing of its own was run."""
+    if not any(results.has(row.label) for row in table.rows if row.label not in COMMON):
+        return None
+    chosen = results.skills
+    if table.is_ablation:
+        chosen = chosen.loc[chosen.index.isin(results.ablation_skills)]
+    rows_of = {row.label: results.rows(row.label, chosen.index) for row in table.rows}
+    with_coverage = any(map(COVERAGE.known, rows_of.values()))
+    with_tokens = any(row.token_reduction is not None for row in table.rows)
+    here = (*([COVERAGE] if with_coverage else []), AVERAGE_NODES, FRAGMENT_REDUCTION, MICRO_REDUCTION)
+    lines: list[Row] = [
+        {
+            "Method": row.name,
+            f"Paper: Suff. (%) {CI}": Interval(row.sufficiency, row.low, row.high),
+            "Paper: Nodes": row.nodes,
+            **({"Paper: Fragment red. (%)": row.token_reduction} if with_tokens else {}),
+            f"Here: Suff. (%) {CI}": SUFFICIENCY.interval(rows_of[row.label]),
+            **{f"Here: {measure.heading}": measure.of(rows_of[row.label]) for measure in here},
+        }
+        for row in table.rows
+    ]
+    queries = results.queries["skill"].isin(chosen.index).sum()
+    curated = " with curated answers" * bool(table.is_ablation and chosen["subset"].isin(GROUND_TRUTH).all())
+    note = f"Here: {len(chosen):,} skills{curated}, {queries:,} queries."
+    if absent := [row.name for row in table.rows if not len(rows_of[row.label])]:
+        note += f" Not run here: {', '.join(absent)}."
+    digits = {"Here: Coverage (%)": COVERAGE.digits}
+    return Table(table.label, table.title, frame(lines), note, table.reference, digits)
+
+
+def node_types(results: Results) -> Table | None:
+    """Return the number of nodes of each of the six types; None if nothing was run."""
+    here = {kind: int(results.skills[kind].sum()) for kind in paper.NODE_TYPES}
+    total = sum(here.values())
+    if not total:
+        return None
+    there = {**paper.NODE_TYPES, "total": (paper.NODES, 100.0)}
+    lines: list[Row] = [
+        {
+            "Type": kind,
+            "Paper: Nodes": nodes,
+            "Paper: Share (%)": share,
+            "Here: Nodes": {**here, "total": total}[kind],
+            "Here: Share (%)": 100 * {**here, "total": total}[kind] / total,
+        }
+        for kind, (nodes, share) in there.items()
+    ]
+    return Table(
+        "node-types",
+        "Node types after stage 1",
+        frame(lines),
+        reference="paper §4.1, table tab:node-dist",
+        digits=dict.fromkeys(("Paper: Share (%)", "Here: Share (%)"), 1),
+    )
+
+
+def parser_agreement(results: Results) -> Table | None:
+    """Return how well the predicted node types match annotators'; None without annotations.
+
+    None, too, if the classifier has learned from the skills.
+    """
+    if results.types_learned and not results.allow_trained:
+        return None
+    quality = parser_quality(results.folder.skills(), results.folder.nodes())
+    if quality is None:
+        return None
+    raters = {"Here": quality.parser}
+    if quality.annotators:
+        raters["Here: a second annotator"] = quality.annotators
+    found: dict[str, Row] = {}
+    for rater, scores in raters.items():
+        found[rater] = {
+            "Nodes compared": scores.cases,
+            "Accuracy (%)": scores.rate.scaled(100),
+            "Macro-F1 (%)": 100 * scores.macro_f1,
+            **{f"F1 of {each.label} (%)": 100 * each.f1 for each in scores.scores},
+        }
+    there = dict(zip(found["Here"], PARSER_NUMBERS, strict=False))
+    lines: list[Row] = [
+        {"": name, "Paper": there.get(name), **{rater: numbers.get(name) for rater, numbers in found.items()}}
+        for name in found["Here"]
+    ]
+    return Table(
+        "parser-quality",
+        "Node types of the parser against annotators' labels",
+        frame(lines),
+        note="Paper: a sample balanced over types, sources and sizes, labelled by people. Here: all labelled "
+        f"nodes of {quality.skills} skills, in the proportions in which they occur; nodes without a label: "
+        f"{quality.unlabelled}. A second annotator is held against the first, as the parser is.",
+        reference="paper §5.1",
+    )
+
+
+def judge_validation(results: Results) -> Table | None:
+    """Return how well the judge agrees with people; None unless a scored validation is in the manifest."""
+    groups = results.entry("validation").get(results.judge)
+    if not isinstance(groups, Mapping):
+        return None
+    lines: list[Row] = []
+    for votes, there in paper.JUDGE_AGREEMENT.items():
+        here = groups.get(votes)
+        lines.append(
+            {
+                "Votes": votes,
+                "Paper: Agreement (%)": there.agreement,
+                "Paper: Cohen's κ": there.kappa,
+                "Here: Agreement (%)": 100 * here["rate"] if here else None,
+                "Here: Cohen's κ": here["kappa"] if here else None,
+                "Here: Cases": here["cases"] if here else None,
+            }
+        )
+    return Table(
+        "judge-validation",
+        "The judge against people",
+        frame(lines),
+        reference=f"paper §4.2: {paper.VALIDATION_SAMPLE} cases",
+        digits={"Paper: Cohen's κ": 3, "Here: Cohen's κ": 3},
+    )
+
+
+# ---- ablations beyond the paper's
+
+
+def granularity(results: Results) -> Table | None:
+    """Return typed nodes against chunks of several sizes (paper §5.2.1); None if no sizes were run."""
+    sizes = [label for label in results.labels if label.startswith("chunk_mmr:") and "@" not in label]
+    note = (
+        "Chunks and nodes have the same k, so that larger chunks spend more: see the matched budgets for "
+        "equal cost. “Nodes” of a chunk method are chunks."
+    )
+    title = "Granularity: typed nodes against chunks of fixed length, MMR on both"
+    return _ablation(results, [BASELINE, *sizes], "granularity", title, note)
+
+
+def replaced_part(part: str, results: Results) -> Table | None:
+    """Return the effect of another `encoder` or `classifier`; None if only the run's own was tried."""
+    methods = [parse_method(label) for label in results.labels]
+    variants = [method for method in methods if getattr(method, part) and method.budget(1, 1)[1] is None]
+    pairs = sorted((method.strategy, method.label) for method in variants)
+    labels = list(dict.fromkeys(label for pair in pairs for label in pair))
+    note = "“labels” are the annotators' own types: what a perfect parser would do."
+    title = f"The {part} of nodes replaced"
+    return _ablation(results, labels, part, title, note if part == "classifier" else "")
+
+
+def _ablation(results: Results, labels: Sequence[str], name: str, title: str, note: str) -> Table | None:
+    """Return methods with the main measures; None if fewer than two were run."""
+    rows_of = {label: results.rows(label) for label in labels if results.has(label)}
+    if len(rows_of) < 2:
+        return None
+    rows = _measured(rows_of, (COVERAGE, AVERAGE_NODES, FRAGMENT_REDUCTION, MICRO_REDUCTION))
+    return Table(name, title, rows, note, digits=DIGITS)
+
+
+def _measured(
+    rows_of: Mapping[str, pd.DataFrame], measures: Iterable[Measure], *, with_skills: bool = False
+) -> pd.DataFrame:
+    """Return a row for each method: its sufficiency, and those of the measures that the judge has.
+
+    `with_skills` adds the number of queries, and the interval over skills.
+    """
+    known = [measure for measure in measures if any(map(measure.known, rows_of.values()))]
+    lines: list[Row] = []
+    for label, rows in rows_of.items():
+        line: Row = {"Method": label}
+        if with_skills:
+            line["Queries"] = len(rows)
+        line[f"Suff. (%) {CI}"] = SUFFICIENCY.interval(rows)
+        if with_skills:
+            line[OVER_SKILLS] = SUFFICIENCY.interval(rows, by_skill=True)
+        lines.append(line | {measure.heading: measure.of(rows) for measure in known})
+    return frame(lines)
+
+
+# ---- all methods
+
+
+def all_methods(results: Results) -> Table | None:
+    """Return every method at its default budget with every measure; None if there is none."""
+    rows_of = {label: results.rows(label) for label in default_methods(results)}
+    if not rows_of:
+        return None
+    measures = (COVERAGE, STRONG_VOTES, AVERAGE_NODES, FRAGMENT_REDUCTION, MICRO_REDUCTION, MACRO_REDUCTION)
+    return Table(
+        "all-methods",
+        "All methods at their default budgets",
+        _measured(rows_of, (*measures, LATENCY_MEDIAN), with_skills=True),
+        note="Methods spend different amounts: read sufficiency and token reduction together, or see the "
+        "matched budgets. The first interval draws queries, as the paper does; the second draws skills. "
+        "Queries about one skill are not independent, so that the second is the one to trust.",
+        digits=DIGITS,
+    )
+
+
+def pairwise(results: Results) -> Table | None:
+    """Return paired tests of all methods at their default budgets against the paper's; None without both."""
+    compared = compare_methods(results, default_methods(results))
+    if not compared:
+        return None
+    rows = frame(
+        {
+            "Method": each.method,
+            f"Difference (points) {CI}": each.difference,
+            OVER_SKILLS: each.clustered,
+            "Token red. (points)": each.saved,
+            "Only it": each.only_method,
+            f"Only {BASELINE}": each.only_baseline,
+            "p, bootstrap": each.p,
+            "p, Holm": each.p_holm,
+            "p, McNemar": each.p_mcnemar,
+            "Differs": "yes" if each.significant else "no",
+        }
+        for each in compared
+    )
+    return Table(
+        "pairwise",
+        f"Every method against {BASELINE}: sufficiency on the same queries",
+        rows,
+        note="Paired bootstrap of the difference; its p resamples skills, and is corrected for "
+        f"{len(compared)} tests by Holm's method. McNemar's exact test takes queries for independent, so "
+        "that its p is rather too small; it is uncorrected. “Only it” counts the queries that the method "
+        f"answers and {BASELINE} does not. Methods spend different amounts: see the column of token "
+        "reduction.",
+        digits=dict.fromkeys(("p, bootstrap", "p, Holm", "p, McNemar"), 4),
+    )
+
+
+def matched_budgets(results: Results) -> Table | None:
+    """Return the areas under matched-budget curves, the largest first; None without curves."""
+    curves = read_curves(results)
+    if not curves:
+        return None
+    base = next((curve for curve in curves if curve.method == BASELINE), None)
+    tests = compare_curves(curves, base) if base else {}
+    columns = {"sufficiency": SUFFICIENCY.heading, "coverage": COVERAGE.heading, "used": "used (%)"}
+    if any(curve.points["coverage"].isna().any() for curve in curves):
+        del columns["coverage"]
+    lines: list[Row] = []
+    for curve in curves:
+        difference, p = tests.get(curve.method, (None, None))
+        line: Row = {"Method": curve.method, f"Area (%) {CI}": curve.area()}
+        line |= {f"against {BASELINE} (points) {CI}": difference, "p, Holm": p}
+        points = curve.points.assign(used=100 * curve.points["used"]).reindex(SHOWN)
+        for share, point in points.iterrows():
+            for key, name in columns.items():
+                line[f"Budget of {100 * float(str(share)):.0f} %: {name}"] = float(point[key])
+        lines.append(line)
+    low, *_, high = (100 * share for share in curves[0].shares)
+    return Table(
+        "matched-budgets",
+        "Equal budgets: sufficiency when every method may spend the same share of a skill's tokens",
+        frame(lines),
+        note=f"Area: under the curve of sufficiency over budgets from {low:.0f} to {high:.0f} % of a skill's "
+        "tokens, by the trapezoid rule, divided by that range: the mean sufficiency over budgets. Its "
+        "interval draws queries. Interval and p of the difference draw skills; p is corrected for "
+        f"{len(tests)} tests. A budget is a ceiling: “used” is what the contexts take in fact. "
+        "Strategies whose weights do not ship need a model: --methods reranker:MODEL@tokens=50%.",
+        digits={"p, Holm": 4} | {heading: 1 for heading in lines[0] if heading.startswith("Budget")},
+    )
+
+
+# ---- names
+
+# in the order of the paper, then beyond it; options of a label last
+MEANINGS = {row["name"]: row["meaning"] for row in paper.read_data("methods.csv")}
+
+
+def glossary(results: Results) -> Table:
+    """Return the table that explains the names of the methods that were run."""
+    strategies = dict.fromkeys(parse_method(label).strategy for label in results.labels)
+    families = {name.partition(":")[0] for name in strategies}
+    known = {name: text for name, text in MEANINGS.items() if name in families or name.startswith("@")}
+    known |= {name: "A strategy that is not SkillPager's." for name in strategies if not is_ours(name)}
+    lines = [{"Name": name, "Meaning": meaning} for name, meaning in known.items()]
+    return Table("methods", "Names of methods", frame(lines))
+
+
+def measures_table(_: Results) -> Table:
+    """Return the table of all measures with unit, definition and source."""
+    lines = [
+        {"Measure": each.name, "Unit": each.unit, "Definition": each.definition, "Source": each.reference}
+        for each in MEASURES
+    ]
+    return Table("measures", "Measures", frame(lines))
