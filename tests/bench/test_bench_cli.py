@@ -16,7 +16,7 @@ from cli_help import examples
 from evidence_folder import write_evidence_folder
 from openai_server import Asked, OpenAIServer, Reply, embedding, embeddings
 from skillpager.bench.data.folder import BenchFolder
-from skillpager.bench.run.suites import SUITES
+from skillpager.bench.run.methods import SUITES
 from skillrouter_folder import pool_of, truth, write_skillrouter_folder
 
 SAMPLES = ("git-bisect", "csv-cleaning")
@@ -39,20 +39,17 @@ skillpager bench run --data skillrouter --judge none --methods main
 skillpager bench run --data skillsbench --out results --methods offline
 skillpager bench run --out results --methods mmr@lambda=0.9,hybrid@tokens=40%
 skillpager bench run --out results --methods own_strategy:SharedWords,mmr
-skillpager bench run --out results --methods mmr --judge llm --price-in 0.28 --price-out 0.42
 skillpager bench fit --data train
 skillpager bench fit --data train --encoder openai:bge-m3 --out fitted.json
-skillpager bench sweep lambda --data skillsbench --out results
-skillpager bench sweep budget --out results
-skillpager bench sweep budget --out results --methods own_strategy:SharedWords,mmr
-skillpager bench ablate concept --data skillsbench --out results
-skillpager bench ablate encoder --out results --with openai:bge-m3
+skillpager bench run --out results --methods own_strategy:SharedWords@tokens=30%,own_strategy:SharedWords@tokens=60%
+skillpager bench run --out results --methods mmr@encoder=openai:bge-m3
 skillpager bench report results
 skillpager bench reproduce --data skillsbench --out results
 """
 JUDGES = """
 skillpager bench judge results
 skillpager bench judge results --judge llm --model deepseek-reasoner --methods main --dry-run
+skillpager bench judge results --judge llm --methods mmr --price-in 0.28 --price-out 0.42
 skillpager bench judge results --export for-anna.csv
 """
 SAMPLING = """
@@ -213,16 +210,13 @@ def test_a_strategy_of_the_folder_is_in_tables_and_curves(session: Session) -> N
 
 
 def test_one_command_runs_every_suite_and_writes_the_report(session: Session) -> None:
-    manifest = BenchFolder(session.folder / "results").manifest()
-    assert set(SUITES) <= set(manifest["suites"])  # type: ignore[arg-type]
+    done = set(BenchFolder(session.folder / "results").methods())
+    assert done.issuperset(label for labels in SUITES.values() for label in labels)
     report = (session.folder / "results" / "report" / "report.html").read_text(encoding="utf-8")
     for table in ("Main results", "Concept nodes in the candidate pool", "λ", "Equal budgets"):
         assert table in report
-    for figure in ("concept-ablation", "lambda-sweep", "k-sweep", "node-graph", "pareto", "matched-budgets"):
-        for kind in ("png", "svg"):
-            assert (
-                session.folder / "results" / "report" / "figures" / f"{figure}.{kind}"
-            ).stat().st_size > 1000
+    figures = {path.stem for path in (session.folder / "results" / "report" / "figures").iterdir()}
+    assert figures == {"concept-ablation", "lambda-sweep", "k-sweep", "pareto", "matched-budgets"}
 
 
 def test_a_run_judged_by_a_model_asks_it(session: Session) -> None:
@@ -239,15 +233,12 @@ def test_a_run_judged_by_a_model_asks_it(session: Session) -> None:
 @pytest.mark.parametrize(
     ("words", "code", "told"),
     [
-        (["run", "--methods", "nosuch", "--data", "test", "--out", "x"], 1, "Unknown method 'nosuch'"),
+        (["run", "--methods", "nosuch", "--data", "test", "--out", "x"], 1, "Unknown strategy 'nosuch'"),
         (["run", "--data", "nowhere", "--out", "x"], 1, "nowhere holds no data"),
         (["run"], 1, "There is no data"),
         (["run", "--data", "test"], 1, "name a folder for the results with --out"),
         (["run", "--data", "test", "--out", "x", "--judge", "me"], 2, "Unknown judge 'me'"),
         (["run", "--out", "results", "--style", "marked"], 1, "style plain, now marked"),
-        (["sweep", "size-of-node", "--out", "results"], 2, "Unknown sweep"),
-        (["ablate", "queries", "--out", "results"], 2, "Unknown ablation"),
-        (["ablate", "graph", "--out", "results", "--with", "x"], 1, "takes no further parts: x"),
         (["report", "test"], 1, "test holds no verdicts of the judge 'evidence'"),
         (
             ["report", "results", "--judge", "nobody"],

@@ -19,8 +19,6 @@ from skillpager.bench.run.fitting import (
     DEPENDENCY_NODES,
     DIGITS,
     GREEDY_NODES,
-    MAX_SEEDS,
-    best_seeds,
     best_threshold,
     fit_baselines,
 )
@@ -55,13 +53,6 @@ def test_no_threshold_comes_nearer_to_the_target(walks: list[list[float]], targe
     assert nodes == pytest.approx(mean_nodes(threshold))
     every = {mean_nodes(value) for walk in walks for value in (*walk, 1.0, -1.0)}
     assert abs(nodes - target) <= min(abs(value - target) for value in every) + 1e-9
-
-
-@pytest.mark.parametrize(
-    ("target", "seeds"), [(0, 1), (3, 1), (3.2, 2), (14.2, 7), (15.1, 8), (1000, MAX_SEEDS)]
-)
-def test_the_k_that_comes_nearest_is_chosen(target: float, seeds: int) -> None:
-    assert best_seeds(lambda k: 2.0 * k, target) == (seeds, 2.0 * seeds)
 
 
 def test_a_fit_selects_as_many_nodes_as_it_says(tmp_path: Path) -> None:

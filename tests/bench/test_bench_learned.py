@@ -18,7 +18,7 @@ from skillpager import SkillPager
 from skillpager.bench.data import read_evidence
 from skillpager.bench.data.evidence import REPORT_SPLITS, TRAINING_SPLITS, read_published
 from skillpager.bench.data.folder import BenchFolder
-from skillpager.bench.report import claims, methods
+from skillpager.bench.report import claims, tables
 from skillpager.bench.report.report import write_report
 from skillpager.bench.report.results import Results
 from skillpager.bench.run import learned
@@ -26,15 +26,13 @@ from skillpager.bench.run.learned import (
     LEARNED_FROM,
     READS,
     SHIPPED,
-    Reads,
     count_learned,
     learned_from,
     read_learned_from,
     write_learned_from,
 )
-from skillpager.bench.run.methods import METHOD_STRATEGIES, parse_method
+from skillpager.bench.run.methods import METHOD_STRATEGIES, OFFLINE, parse_method
 from skillpager.bench.run.selecting import page_by
-from skillpager.bench.run.suites import OFFLINE
 from skillpager.classifiers.local import TYPES, LocalClassifier
 from skillpager.encoders.builtin import ENCODER_ID
 from skillpager.encoders.hashing import HashingEncoder
@@ -134,8 +132,8 @@ def test_a_page_depends_on_no_model_that_its_method_is_not_said_to_read(
             pager.close()
     rows = len({str(texts) for (_, place), texts in pages.items() if place == 0}) > 1
     types = len({str(texts) for (encoder, _), texts in pages.items() if encoder == "turned"}) > 1
-    assert rows == (Reads.ROWS in READS[strategy])
-    assert not types or Reads.TYPES in READS[strategy]
+    assert rows == ("embeddings" in READS[strategy])
+    assert not types or "types" in READS[strategy]
 
 
 @pytest.mark.parametrize("label", OFFLINE)
@@ -145,7 +143,7 @@ def test_a_method_has_learned_from_what_its_models_did_whatever_the_encoder_of_t
     by_id = learned_from(parse_method(label), encoder=ENCODER_ID, classifier=LocalClassifier().id)
     assert by_id == shipped
     hashing = learned_from(parse_method(label), encoder="hashing", classifier="local")
-    assert bool(hashing) == bool(READS[label] & (Reads.TYPES | Reads.NAVIGATOR))
+    assert bool(hashing) == bool({"types", "navigator"} & set(READS[label]))
     untyped = learned_from(parse_method(label), encoder="hashing", classifier="llm")
     assert bool(untyped) == (label == "navigator")
 
@@ -206,8 +204,8 @@ def test_allowed_methods_run_and_every_table_and_picture_says_so(seen: Path) -> 
     assert note in said.err
     assert note in invoke("bench", "judge", "results").err
     assert invoke("bench", "report", "results", "--allow-trained").code == 0
-    text = Path("results/report/report.md").read_text(encoding="utf-8")
-    shown = [*Path("results/report/tables").iterdir(), *Path("results/report/figures").glob("*.svg")]
+    text = Path("results/report/report.html").read_text(encoding="utf-8")
+    shown = [*Path("results/report/tables").iterdir(), *Path("results/report/figures").iterdir()]
     assert len(shown) > 10
     assert text.count(note) == len(shown) + 2  # the facts and the findings
     for path in Path("results/report/tables").iterdir():
@@ -215,11 +213,11 @@ def test_allowed_methods_run_and_every_table_and_picture_says_so(seen: Path) -> 
             assert all(row["Note"].endswith(note) for row in csv.DictReader(file))
     refused = invoke("bench", "report", "results", "--out", "honest")
     assert refused.code == 0
-    honest = Path("honest/report.md").read_text(encoding="utf-8")
-    assert "have learned from 1 of these 2 skills" in honest.partition("## Not in this report")[2]
+    honest = Path("honest/report.html").read_text(encoding="utf-8")
+    assert "have learned from 1 of these 2 skills" in honest.partition('id="absent"')[2]
     assert not Path("honest/tables/claims.csv").exists()
     assert not Path("honest/tables/parser-quality.csv").exists()
-    findings = honest.partition("## Findings")[2].partition("\n## ")[0]
+    findings = honest.partition('id="findings"')[2].partition("<section")[0]
     assert "mmr" not in findings
 
 
@@ -235,10 +233,10 @@ def test_a_method_that_has_learned_is_in_no_table_test_or_claim(tmp_path: Path) 
     results, allowed = (Results(folder, "evidence", allow_trained=each) for each in (False, True))
     assert not results.has("mmr")
     assert allowed.has("mmr")
-    table = methods.all_methods(results)
+    table = tables.all_methods(results)
     assert table is not None
     assert {"mmr", "sections"}.isdisjoint(table.rows["Method"])
-    assert methods.pairwise(results) is None  # without the baseline there is nothing to compare with
+    assert tables.pairwise(results) is None  # without the baseline there is nothing to compare with
     assert len(claims.check_claims(results)) < len(claims.check_claims(allowed))
     assert "mmr" not in {each.claim.first for each in claims.check_claims(results)}
     assert results.trained_note == allowed.refused_note == ""
@@ -270,10 +268,11 @@ def test_shipped_models_are_known_in_folders_that_note_nothing(
 def test_published_documents_are_recognised_by_their_bytes(tmp_path: Path) -> None:
     folder = write_evidence_folder(tmp_path / "samples", *SAMPLES)
     skills, _ = read_evidence(folder)
-    assert count_learned(["mmr", "navigator"], skills, encoder="builtin", classifier="local") == {}
-    text = skills[0].text
-    other = replace(skills[0], files=(("SKILL.md", f"{text}\n"),))
-    assert learned.count_seen([skills[0], other], {hashlib.sha256(text.encode()).hexdigest()}) == 1
+    write_learned_from(tmp_path / "tuned", [skills[0].text_sha256])
+    other = replace(skills[0], files=(("SKILL.md", f"{skills[0].text}\n"),))
+    for encoder, found in (("builtin", {}), (f"builtin:{tmp_path / 'tuned'}", {"mmr": 1})):
+        documents = [skills[0].text_sha256, other.text_sha256]
+        assert count_learned(["mmr", "bm25"], documents, encoder=encoder, classifier="local") == found
 
 
 def test_near_copies_of_the_manifest_are_left_out(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -289,15 +288,13 @@ def test_near_copies_of_the_manifest_are_left_out(tmp_path: Path, caplog: pytest
     assert f"{SAMPLES[1]} is left out: it is a near copy of dev/x" in caplog.text
 
 
-def test_a_picture_carries_the_note(tmp_path: Path, hashing_pager: SkillPager) -> None:
+def test_a_picture_carries_the_note(tmp_path: Path) -> None:
     plain, noted = (
         write_results(tmp_path / "a", whole_run()),
         results_with_learned(tmp_path / "b", {"mmr": 4}),
     )
     for folder in (plain, noted):
-        write_report(
-            folder, judge="evidence", out=folder.path / "out", pager=hashing_pager, allow_trained=True
-        )
+        write_report(folder, judge="evidence", out=folder.path / "out", allow_trained=True)
     for name in ("pareto", "lambda-sweep", "k-sweep", "concept-ablation", "matched-budgets"):
         drawn = [(folder.path / "out" / "figures" / f"{name}.png").read_bytes() for folder in (plain, noted)]
         assert drawn[0] != drawn[1]

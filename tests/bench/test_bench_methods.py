@@ -7,13 +7,15 @@ from hypothesis import strategies as st
 from messages import raises
 from skillpager.bench.run.methods import (
     ALL_NODES,
+    BUDGET_SHARES,
     ESTIMATING,
     METHOD_STRATEGIES,
+    OFFLINE,
+    SUITES,
     Method,
     parse_method,
     split_labels,
 )
-from skillpager.bench.run.suites import BUDGET_SHARES, OFFLINE, SUITES, suite
 from skillpager.errors import BenchError
 from skillpager.factories import make_strategy
 from skillpager.pages.assemble import estimates
@@ -111,7 +113,7 @@ def test_the_budget_of_a_method(label: str, nodes: int, budget: tuple[int | None
 
 @pytest.mark.parametrize("name", SUITES)
 def test_suites_hold_proper_labels_once_each(name: str) -> None:
-    labels = suite(name)
+    labels = SUITES[name]
     assert [parse_method(label).label for label in labels] == list(labels)
     assert len(set(labels)) == len(labels)
 
@@ -136,15 +138,3 @@ def test_sufficiency_is_for_the_strategies_that_estimate_it() -> None:
 def test_curves_have_a_point_for_each_tenth() -> None:
     points = [parse_method(label) for label in SUITES["budget"] if label.startswith("topk@")]
     assert [point.share for point in points] == [share / 100 for share in BUDGET_SHARES]
-
-
-def test_a_suite_takes_further_encoders_and_classifiers() -> None:
-    assert suite("encoder", extra=["openai:bge-m3", "hashing"])[2:] == ("mmr@encoder=openai:bge-m3",)
-    assert suite("classifier", extra=["llm"])[4:] == (
-        "exec_only@classifier=llm",
-        "concept_only@classifier=llm",
-    )
-    with raises(BenchError):
-        suite("lambda", extra=["hashing"])
-    with raises(BenchError):
-        suite("nosuch")

@@ -15,10 +15,9 @@ from evidence_folder import write_evidence_folder
 from messages import raises
 from skillpager.bench import BenchFolder, SelectionRecord, evidence_coverage
 from skillpager.bench.data.records import write_records
-from skillpager.bench.run import runs
-from skillpager.bench.run.runs import open_run, run_methods, run_settings, run_suites
+from skillpager.bench.run.methods import OFFLINE
+from skillpager.bench.run.runs import open_run, run_methods, run_settings
 from skillpager.bench.run.selecting import Plan
-from skillpager.bench.run.suites import OFFLINE
 from skillpager.encoders.builtin import ENCODER_ID
 from skillpager.errors import BenchError, SkillPagerError
 from skillpager.pager import SkillPager
@@ -51,7 +50,7 @@ def plan(tmp_path_factory: pytest.TempPathFactory) -> Plan:
 @pytest.fixture(scope="module")
 def done(data: Path, plan: Plan, tmp_path_factory: pytest.TempPathFactory) -> BenchFolder:
     folder = open_run(data, tmp_path_factory.mktemp("run") / "run", plan)
-    run_suites(folder, {"chosen": LABELS}, plan, jobs=1)
+    run_methods(folder, LABELS, plan)
     return folder
 
 
@@ -97,19 +96,6 @@ def test_verdicts_are_the_measure_on_the_contexts(done: BenchFolder, data: Path)
     assert all(record.sufficient for record in done.judgments("evidence", "full"))
 
 
-def test_stage_1_is_recorded_with_its_time(done: BenchFolder) -> None:
-    assert [record.skill for record in done.indexes()] == [skill.id for skill in done.skills()]
-    assert all(record.seconds is not None and 0 < record.seconds < 60 for record in done.indexes())
-
-
-def test_an_index_that_was_stored_before_has_no_time(
-    done: BenchFolder, data: Path, plan: Plan, tmp_path: Path
-) -> None:
-    folder = open_run(data, tmp_path / "run", plan)
-    run_suites(folder, {"chosen": ("full",)}, plan, jobs=1)
-    assert folder.indexes() == [replace(record, seconds=None) for record in done.indexes()]
-
-
 @pytest.mark.parametrize("label", ["bm25@tokens=40%", "navigator@tokens=40%"])
 def test_token_budgets_are_kept(done: BenchFolder, label: str) -> None:
     for record in done.selections(label):
@@ -120,25 +106,15 @@ def test_processes_change_nothing_but_the_times(
     done: BenchFolder, data: Path, plan: Plan, tmp_path: Path
 ) -> None:
     folder = open_run(data, tmp_path / "run", plan)
-    run_suites(folder, {"chosen": LABELS}, plan, jobs=2)
+    run_methods(folder, LABELS, plan, jobs=2)
     assert _without_times(folder) == _without_times(done)
     assert (folder.path / "nodes.jsonl").read_bytes() == (done.path / "nodes.jsonl").read_bytes()
     assert folder.manifest() == done.manifest()
 
 
-def test_by_default_a_run_has_a_process_for_each_processor_that_it_may_use(
-    done: BenchFolder, plan: Plan, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked: list[int] = []
-    monkeypatch.setattr(runs, "usable_processors", lambda: 3)
-    monkeypatch.setattr(runs, "run_methods", lambda *_, jobs, **__: asked.append(jobs) or 0)
-    run_suites(done, {"chosen": LABELS}, plan)
-    assert asked == [3]
-
-
 def test_what_is_done_is_not_done_again(done: BenchFolder, plan: Plan) -> None:
     before = {path: path.stat().st_mtime_ns for path in done.path.rglob("*.jsonl")}
-    assert run_suites(done, {"chosen": LABELS}, plan, jobs=1) == 0
+    assert run_methods(done, LABELS, plan) == 0
     assert {path: path.stat().st_mtime_ns for path in done.path.rglob("*.jsonl")} == before
 
 
@@ -146,12 +122,12 @@ def test_what_is_missing_is_made_and_put_in_its_place(
     done: BenchFolder, data: Path, plan: Plan, tmp_path: Path
 ) -> None:
     folder = open_run(data, tmp_path / "run", plan)
-    run_suites(folder, {"chosen": LABELS}, plan, jobs=1)
+    run_methods(folder, LABELS, plan)
     kept = folder.selections("mmr")
     write_records(folder.selections_file("mmr"), kept[:2] + kept[3:])
     verdicts = folder.judgments_file("evidence", "full")
     verdicts.write_bytes(verdicts.read_bytes()[:-20])  # as a killed process leaves it
-    assert run_suites(folder, {"chosen": LABELS}, plan, jobs=1) == 2
+    assert run_methods(folder, LABELS, plan) == 2
     assert _without_times(folder) == _without_times(done)
 
 
@@ -172,23 +148,21 @@ def test_a_killed_run_goes_on_where_it_stopped(
     made = sum(len(folder.selections(label)) for label in LABELS)
     assert made > 0
     total = len(LABELS) * len(folder.queries())
-    assert run_suites(folder, {"chosen": LABELS}, plan, jobs=1) <= total - made + len(folder.queries())
+    assert run_methods(folder, LABELS, plan) <= total - made + len(folder.queries())
     assert _without_times(folder) == _without_times(done)
 
 
 def test_every_offline_method_runs(data: Path, plan: Plan, tmp_path: Path) -> None:
     folder = open_run(data, tmp_path / "run", plan)
     queries = len(folder.queries())
-    assert run_suites(folder, {"offline": OFFLINE}, plan, jobs=1) == queries * len(OFFLINE)
+    assert run_methods(folder, OFFLINE, plan) == queries * len(OFFLINE)
     for label in OFFLINE:
         assert any(record.nodes for record in folder.selections(label)), label
 
 
 def test_the_labels_of_annotators_are_a_classifier(data: Path, plan: Plan, tmp_path: Path) -> None:
     folder = open_run(data, tmp_path / "run", plan)
-    run_suites(
-        folder, {"classifier": ["exec_only@classifier=labels", "concept_only@classifier=labels"]}, plan
-    )
+    run_methods(folder, ["exec_only@classifier=labels", "concept_only@classifier=labels"], plan)
     for record in folder.selections("exec_only@classifier=labels"):
         assert set(record.types) <= {"example"}
     for record in folder.selections("concept_only@classifier=labels"):
@@ -198,11 +172,11 @@ def test_the_labels_of_annotators_are_a_classifier(data: Path, plan: Plan, tmp_p
 def test_texts_can_be_left_out(data: Path, plan: Plan, tmp_path: Path) -> None:
     folder = open_run(data, tmp_path / "run", plan)
     slim = replace(plan, keep_contexts=False)
-    run_suites(folder, {"chosen": ["mmr"]}, slim, jobs=1)
+    run_methods(folder, ["mmr"], slim)
     assert {record.context for record in folder.selections("mmr")} == {None}
-    assert run_suites(folder, {"chosen": ["mmr"]}, slim, jobs=1) == 0
+    assert run_methods(folder, ["mmr"], slim) == 0
     # another judge needs them, so they are made
-    assert run_suites(folder, {"chosen": ["mmr"]}, plan, jobs=1) == len(folder.queries())
+    assert run_methods(folder, ["mmr"], plan) == len(folder.queries())
     assert None not in {record.context for record in folder.selections("mmr")}
 
 
@@ -261,7 +235,7 @@ def test_a_users_page_defaults_do_not_change_a_run(plan: Plan) -> None:
 def test_the_manifest_says_how_a_run_was_made(done: BenchFolder) -> None:
     manifest = json.loads((done.path / "manifest.json").read_text(encoding="utf-8"))
     assert manifest["seed"] == 42
-    assert manifest["suites"] == {"chosen": list(LABELS)}
+    assert list(manifest["methods"]) == list(LABELS)
     assert manifest["methods"]["mmr@lambda=0.9,k=5"] == {"strategy": "mmr", "mmr_lambda": 0.9, "max_nodes": 5}
     assert manifest["methods"]["navigator@sufficiency=0.5"] == {"strategy": "navigator", "sufficiency": 0.5}
     assert manifest["run"]["encoder"] == ENCODER_ID

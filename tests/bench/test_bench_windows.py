@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -109,7 +108,7 @@ def chunks_of(skill: Skill, size: int) -> list[Fragment]:
 def windows_of(pager: SkillPager, source: Path | str, size: int) -> SkillIndex:
     """Return the window index of a skill, built by the parts of a pager."""
     builder = Builder(pager.encoder, pager.classifier, pager.token_counter, pager.recipe.embedded_text)
-    return window_index(builder, pager.index(source).skill, size, pager.store)
+    return window_index(builder, pager.index(source).skill, size)
 
 
 def page_of(pager: SkillPager, source: Path | str, query: str, size: int, **options: Any) -> Page:
@@ -189,26 +188,14 @@ def test_a_chunk_is_told_the_headings_it_stands_under() -> None:
     assert paths == expected
 
 
-def test_a_window_index_has_a_key_of_its_own_and_is_stored(tmp_path: Path) -> None:
-    first = SkillPager(encoder="hashing", classifier=Steps(), store=tmp_path)
-    index, windows = first.index(KUBERNETES), windows_of(first, KUBERNETES, 256)
-    assert windows.recipe == replace(index.recipe, splitter="chunks-256-1")
-    assert index.key != windows.key
+def test_a_window_index_has_a_key_of_its_own(plain_pager: SkillPager) -> None:
+    index, windows = plain_pager.index(KUBERNETES), windows_of(plain_pager, KUBERNETES, 256)
+    assert windows.recipe == replace(index.recipe, splitter="chunks-256")
     assert windows.full_tokens == index.full_tokens
     assert windows.headings == index.headings
     assert [node.id for node in windows.nodes] == [f"c{number}" for number in range(len(windows.nodes))]
     assert all(node.tokens <= 256 for node in windows.nodes)
-    smaller = windows_of(first, KUBERNETES, 64)
-    assert (smaller.recipe.splitter, len({index.key, windows.key, smaller.key})) == ("chunks-64-1", 3)
-    first.close()
-    second = SkillPager(encoder="hashing", classifier=Steps(), store=tmp_path)
-    again = second.store.load(windows.key, index.skill)
-    assert again is not None
-    assert (again.nodes, again.key, again.recipe) == (windows.nodes, windows.key, windows.recipe)
-    np.testing.assert_array_equal(again.embeddings, windows.embeddings)
-    assert windows_of(second, KUBERNETES, 256).nodes == windows.nodes
-    assert len(second.store.entries()) == 3
-    second.close()
+    assert len({index.key, windows.key, windows_of(plain_pager, KUBERNETES, 64).key}) == 3
 
 
 @pytest.mark.parametrize(("strategy", "size"), [("chunk_mmr", 256), ("chunk_mmr:16", 16), ("mmr", None)])

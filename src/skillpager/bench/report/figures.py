@@ -47,7 +47,7 @@ LINES: list[dict[str, Any]] = [
     for kind, marker, dashes in zip(_KINDS, "osD^vP", _DASHES, strict=True)
 ]
 # least distance of two names beside points, in percent of the axis of sufficiency
-NAME_HEIGHT = 3.2
+NAME_HEIGHT = 4.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,8 +248,8 @@ def label_points(axes: "Axes", points: pd.DataFrame) -> None:
     width = 0.16 * (axes.get_xlim()[1] - axes.get_xlim()[0])
     for method, x, y in points.sort_values("sufficiency", ascending=False, kind="stable").itertuples():
         place = y
-        for other_x, other_y in written:
-            if abs(other_x - x) < width and place > other_y - height:
+        for other_x, other_y in sorted(written, key=lambda name: -name[1]):
+            if abs(other_x - x) < width and abs(place - other_y) < height:
                 place = other_y - height
         written.append((x, place))
         axes.annotate(

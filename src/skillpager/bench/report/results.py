@@ -22,9 +22,8 @@ import pandas as pd
 from skillpager.bench.data.folder import MANIFEST, BenchFolder
 from skillpager.bench.data.records import JudgmentRecord, SelectionRecord, read_records
 from skillpager.bench.run.learned import (
-    TYPES,
+    classifier_folders,
     count_learned,
-    is_local,
     noted_learned,
     read_learned_from,
     refusal,
@@ -176,8 +175,8 @@ class Results:
     @property
     def types_learned(self) -> bool:
         """Whether the run's classifier has learned from some of the skills."""
-        is_shipped = is_local(str(self.entry("run").get("classifier", "")))
-        return is_shipped and bool(self.skills["sha256"].isin(read_learned_from(TYPES)).any())
+        folders = classifier_folders(str(self.entry("run").get("classifier", "")))
+        return any(self.skills["sha256"].isin(read_learned_from(folder)).any() for folder in folders)
 
     @cached_property
     def trained_note(self) -> str:

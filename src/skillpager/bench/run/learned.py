@@ -93,15 +93,15 @@ def learned_from(method: Method, *, encoder: str, classifier: str) -> frozenset[
         if family == "builtin":
             # as in `make_encoder`; the id of the shipped encoder looks like the name of a folder
             folders.append(ENCODER if not model or name == ENCODER_ID else Path(model).expanduser())
-    if "types" in reads and is_local(method.classifier or classifier):
-        # it reads embeddings of the built-in encoder, whatever the run's
-        folders += [TYPES, ENCODER]
+    if "types" in reads:
+        folders += classifier_folders(method.classifier or classifier)
     return frozenset[str]().union(*map(read_learned_from, folders))
 
 
-def is_local(classifier: str) -> bool:
-    """Return whether a classifier, given by name or id, is the shipped one."""
-    return classifier in ("local", LocalClassifier().id)
+def classifier_folders(name: str) -> list[Path]:
+    """Return the folders of the models that make the types of a classifier, given by name or id."""
+    # it reads embeddings of the built-in encoder, whatever the run's
+    return [TYPES, ENCODER] if name in ("local", LocalClassifier().id) else []
 
 
 def count_learned(

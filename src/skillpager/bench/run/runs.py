@@ -210,7 +210,7 @@ def _check_own_strategies(folder: BenchFolder, methods: Iterable[Method], settin
     digests: dict[str, str] = {}
     for name in {method.strategy for method in methods if not is_ours(method.strategy)}:
         strategy = make_strategy(name, settings, mmr_lambda=settings.mmr_lambda)
-        code = inspect.getfile(type(inspect.unwrap(strategy)))  # type: ignore[arg-type]
+        code = inspect.getfile(type(strategy))
         digests[name] = hashlib.sha256(Path(code).read_bytes()).hexdigest()
     if not digests:
         return

@@ -9,7 +9,7 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from functools import cache, lru_cache
+from functools import cache
 
 from skillpager.bench.data import to_skill
 from skillpager.bench.data.evidence import AnnotatedQuery, Document
@@ -25,10 +25,13 @@ from skillpager.bench.judge.judges import EVIDENCE, judge_evidence
 from skillpager.bench.run.methods import LABELS, Method, parse_method
 from skillpager.bench.run.windows import chunk_tokens_of, window_index
 from skillpager.bench.validate.node_types import LabelClassifier
+from skillpager.caches import LRUCache
 from skillpager.indexing import Builder
 from skillpager.pager import SkillPager
 from skillpager.settings import Settings
 from skillpager.types import Page, Skill, SkillIndex, Strategy, Style
+
+_WINDOWS = LRUCache[tuple[SkillPager, str, int], SkillIndex](16)
 
 
 def page_by(
@@ -56,7 +59,7 @@ def page_by(
     index = pager.index(skill)
     pool, chosen = index, strategy or method.strategy
     if strategy is None and (chunk_tokens := chunk_tokens_of(method.strategy)) is not None:
-        pool, chosen = _window_index(pager, skill, chunk_tokens), "mmr"
+        pool, chosen = _window_index(pager, index, chunk_tokens), "mmr"
     # so that the time below is neither that of indexing nor that of embedding
     pager.pool(pool, chosen)
     pager.embed_query(query, chosen)
@@ -77,10 +80,13 @@ def page_by(
     return page, time.perf_counter() - start
 
 
-@lru_cache(16)  # the queries about a skill share its windows
-def _window_index(pager: SkillPager, skill: Skill, chunk_tokens: int) -> SkillIndex:
-    builder = Builder(pager.encoder, pager.classifier, pager.token_counter, pager.recipe.embedded_text)
-    return window_index(builder, skill, chunk_tokens)
+def _window_index(pager: SkillPager, index: SkillIndex, chunk_tokens: int) -> SkillIndex:
+    """Return the index of a skill's windows, which the queries about the skill share."""
+    key = (pager, index.key, chunk_tokens)
+    if (found := _WINDOWS.get(key)) is None:
+        builder = Builder(pager.encoder, pager.classifier, pager.token_counter, pager.recipe.embedded_text)
+        found = _WINDOWS.put(key, window_index(builder, index.skill, chunk_tokens))
+    return found
 
 
 def page_row(
