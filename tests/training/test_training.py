@@ -40,7 +40,7 @@ import train  # noqa: E402
 import train_encoder  # noqa: E402
 import train_navigator  # noqa: E402
 import train_types  # noqa: E402
-from data import FURTHER, LONG, SECOND_SHARE, SHORT, SUPPORTING, TEXT_FORM, UNANSWERED  # noqa: E402
+from data import FURTHER, LONG, SECOND_SHARE, SHORT, SUPPORTING, TEXT_FORM  # noqa: E402
 from encoder_graph import LAYERS, WIDTH  # noqa: E402
 from encoder_texts import COMPARISON_TEXTS  # noqa: E402
 from evidence_folder import SAMPLES, write_evidence_folder  # noqa: E402
@@ -52,10 +52,9 @@ from skillpager.classifiers.local import TYPES, LocalClassifier  # noqa: E402
 from skillpager.encoders.builtin import ENCODER_ID, BuiltinEncoder  # noqa: E402
 from skillpager.sequence_net import SequenceNet  # noqa: E402
 from skillpager.settings import Settings  # noqa: E402
-from skillpager.strategies.navigator.features import COVERAGE_NAMES  # noqa: E402
 from skillpager.strategies.navigator.lexical import clauses_of  # noqa: E402
 from skillpager.strategies.navigator.strategy import Navigator, NeedModel  # noqa: E402
-from skillpager.types import FloatArray, NodeType  # noqa: E402
+from skillpager.types import FloatArray  # noqa: E402
 from train import Split  # noqa: E402
 from train_encoder import EncoderSettings, States  # noqa: E402
 
@@ -116,27 +115,6 @@ def test_each_document_of_a_batch_has_the_logits_of_the_network_that_ships(
     np.testing.assert_allclose(found, np.concatenate(expected), rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.parametrize("blocks", [0, 1, 2])
-def test_documents_of_one_and_two_nodes_have_the_same_logits_in_any_company(blocks: int) -> None:
-    draw = np.random.default_rng(blocks)
-    net = random_net(blocks, draw)
-    documents = [document(sizes, draw) for sizes in ([1], [2], [1, 1], [1], [3])]
-    ships = SequenceNet(arrays_of([net]))
-    for order in (documents, documents[::-1], documents[:1], documents[1:2]):
-        with torch.no_grad():
-            found = net(Batch.of(order)).numpy()
-        expected = [ships.logits(each.features, each.sections) for each in order]
-        np.testing.assert_allclose(found, np.concatenate(expected), rtol=1e-4, atol=1e-4)
-
-
-def test_a_batch_tells_documents_and_their_sections_apart() -> None:
-    draw = np.random.default_rng(0)
-    batch = Batch.of([document([2, 1], draw), document([1], draw), document([1, 2], draw)])
-    assert batch.count == 3
-    assert batch.owner.tolist() == [0, 0, 0, 1, 2, 2, 2]
-    assert batch.sections.tolist() == [0, 0, 1, 2, 3, 4, 4]
-
-
 # ---- fitting
 
 
@@ -168,36 +146,6 @@ def of_needs(count: int, *, seed: int) -> list[Example]:
 
 TYPES_FIT = Fit(epochs=15, rate=1e-2, batch=4, seeds=2, loss="types")
 NEEDS_FIT = replace(TYPES_FIT, seeds=1, loss="needs")
-
-
-def test_equal_seeds_make_equal_networks_and_others_different_ones() -> None:
-    fit = replace(TYPES_FIT, epochs=2)
-    one, two = (arrays_of(fit_nets(of_types(8, seed=1), Shape(FEATURES, width=8), fit)) for _ in range(2))
-    assert one.keys() == two.keys()
-    for name, array in one.items():
-        np.testing.assert_array_equal(array, two[name], err_msg=name)
-    assert not np.allclose(one["0.out.weight"], one["1.out.weight"])
-
-
-def test_features_are_scaled_by_what_was_learnt_from_and_constant_ones_are_left() -> None:
-    examples = [
-        replace(example, features=np.concatenate([example.features, np.full((7, 1), 3, np.float32)], 1))
-        for example in of_types(4, seed=1)
-    ]
-    (net,) = fit_nets(examples, Shape(FEATURES, width=4), replace(TYPES_FIT, epochs=1, seeds=1))
-    features = np.concatenate([example.features for example in examples])
-    np.testing.assert_allclose(net.mean.numpy(), features.mean(0), rtol=1e-5)
-    np.testing.assert_allclose(net.deviation.numpy(), [*features.std(0)[:-1], 1], rtol=1e-5)
-
-
-def test_types_are_learnt_from_labelled_nodes() -> None:
-    nets = fit_nets(of_types(40, seed=1), Shape(FEATURES, width=16, blocks=1), TYPES_FIT)
-    ships = SequenceNet(arrays_of(nets))
-    right = [
-        ships.logits(each.features, each.sections).argmax(1) == each.features.argmax(1)
-        for each in of_types(20, seed=2)
-    ]
-    assert np.mean(right) > 0.7
 
 
 @pytest.mark.parametrize(("blocks", "least", "most"), [(1, 0.9, 1.0), (0, 0.0, 0.5)])
@@ -291,23 +239,6 @@ def test_the_listwise_loss_equals_a_loop_over_queries_and_nodes(
         assert float(train_encoder.listwise_loss(*tensors[:2])) == pytest.approx(expected, rel=1e-4, abs=1e-4)
 
 
-@pytest.mark.parametrize("helping", [0, SUPPORTING])
-def test_a_query_without_a_needed_node_does_not_count(helping: float) -> None:
-    draw = np.random.default_rng(3)
-    logits = draw.uniform(-20, 20, (3, 6)).astype(np.float32)
-    needs = random_needs(draw, 3, 6)
-    needs[1:] = 0
-    needs[1:, 2:4] = helping
-    values = torch.from_numpy(logits).requires_grad_()
-    loss = train_encoder.listwise_loss(values, torch.from_numpy(needs))
-    loss.backward()
-    alone = train_encoder.listwise_loss(torch.from_numpy(logits[:1]), torch.from_numpy(needs[:1]))
-    assert float(loss.detach()) == pytest.approx(float(alone))
-    assert values.grad is not None
-    assert (values.grad[0] != 0).any()
-    assert (values.grad[1:] == 0).all()
-
-
 @given(number=st.integers(0, 99), nodes=st.integers(2, 9))
 @settings(max_examples=40)
 def test_the_loss_of_types_is_the_mean_cross_entropy_of_labelled_nodes(number: int, nodes: int) -> None:
@@ -365,16 +296,6 @@ def test_a_step_keeps_windows_with_needed_nodes_and_ends_with_the_window_that_re
         assert needed <= set(found)
     else:
         assert needed >= set(found)
-
-
-def test_the_windows_that_are_not_needed_change_from_step_to_step() -> None:
-    states = states_of([[4, 6]] * 20, np.eye(40, dtype=np.float32)[15:16])
-    draw = random.Random(0)
-    steps = [
-        tuple(train_encoder.sample(states, EncoderSettings(max_step_pieces=45), draw)[0]) for _ in range(5)
-    ]
-    assert all(7 in windows for windows in steps)
-    assert len(set(steps)) > 1
 
 
 def unit_means(states: torch.Tensor, spans: Sequence[tuple[int, int]]) -> FloatArray:
@@ -539,25 +460,6 @@ def test_a_row_is_the_mean_of_its_span_and_rows_stand_in_the_order_of_spans(
     np.testing.assert_allclose(found, np.concatenate(expected), atol=1e-4)
 
 
-@pytest.mark.parametrize("frozen", [0, LAYERS])
-def test_where_lower_and_upper_layers_part_makes_no_difference(pieces: list[list[int]], frozen: int) -> None:
-    cosines = (torch_rows(pieces, frozen=frozen) * torch_rows(pieces)).sum(1)
-    assert cosines.min() > 0.999
-
-
-def test_the_company_of_a_text_makes_no_difference(pieces: list[list[int]]) -> None:
-    alone = np.concatenate([torch_rows([each]) for each in pieces[:2]])
-    assert (torch_rows(pieces)[:2] * alone).sum(1).min() > 0.999
-
-
-def test_untrained_layers_go_back_to_where_they_came_from() -> None:
-    _, upper, base = bert.read_base(export_encoder.SOURCE / "model.safetensors", frozen=3, outputs=2)
-    tuned = bert.tuned_weights(base, upper)
-    for name, array in export_encoder.read_weights().items():
-        if array.dtype == np.float32:
-            np.testing.assert_array_equal(tuned[name], array, err_msg=name)
-
-
 @given(st.lists(st.integers(1, 300), max_size=200))
 def test_texts_run_together_once_each_within_the_limit(lengths: list[int]) -> None:
     batches = list(bert.batches(lengths))
@@ -674,18 +576,6 @@ def test_long_further_and_short_queries_are_told_apart_and_requests_without_an_a
     assert bisect.unanswered == (UNRELATED,)
 
 
-def test_labels_are_those_of_the_annotators(bisect: data.Example) -> None:
-    labels, second = at_lines(bisect, bisect.labels), at_lines(bisect, bisect.second)
-    example, concept, precondition, step = (
-        TYPES.index(NodeType(name)) for name in ("example", "concept", "precondition", "step")
-    )
-    assert {line for line, label in labels.items() if label == example} == {18, 30}
-    assert {line for line, label in labels.items() if label == -1} == {26}
-    assert {label for line, label in labels.items() if line not in (18, 26, 30)} == {concept}
-    known = {line: label for line, label in second.items() if label != -1}
-    assert known == {13: precondition, 18: step, 26: concept}
-
-
 def test_the_second_annotator_has_a_share_of_labels_that_both_gave(bisect: data.Example) -> None:
     shares = at_lines(bisect, bisect.types)
     expected = {
@@ -750,12 +640,6 @@ def test_no_repository_is_in_two_folds_and_folds_differ_by_one_repository_at_mos
     assert folds_of(shuffled, folds) == [fold_of[name] for name in shuffled]
 
 
-@given(names=st.integers(1, 30), each=st.integers(1, 3), folds=st.integers(1, 6))
-def test_folds_over_repositories_of_one_size_are_of_one_size(names: int, each: int, folds: int) -> None:
-    sizes = np.bincount(folds_of([f"r{name}" for name in range(names)] * each, folds), minlength=folds)
-    assert sizes.max() - sizes.min() <= each
-
-
 def of_repositories(example: data.Example, repositories: str) -> list[data.Example]:
     """Return an example for each letter, which is the name of its repository."""
     origin = example.document.provenance
@@ -763,22 +647,6 @@ def of_repositories(example: data.Example, repositories: str) -> list[data.Examp
         replace(example, document=replace(example.document, provenance=replace(origin, repo=name)))
         for name in repositories
     ]
-
-
-@pytest.mark.parametrize(
-    ("repositories", "folds", "numbers"),
-    [
-        # the largest first, those of one size by name: a, b and d, then c beside b
-        ("abaacdbad", 3, [0, 1, 0, 0, 1, 2, 1, 0, 2]),
-        ("aabbb", 2, [1, 1, 0, 0, 0]),
-        ("xyz", 2, [0, 1, 0]),
-        ("xx", 3, [0, 0]),
-    ],
-)
-def test_a_repository_goes_to_the_fold_that_holds_least(
-    repositories: str, folds: int, numbers: list[int]
-) -> None:
-    assert folds_of(repositories, folds) == numbers
 
 
 def test_requests_that_a_document_does_not_answer_come_from_other_repositories(bisect: data.Example) -> None:
@@ -916,48 +784,6 @@ def test_classifier_and_navigator_of_a_fold_learn_from_other_repositories(
         assert {case.document for case in known} == set(split.learns)  # type: ignore[attr-defined]
 
 
-def test_a_document_is_asked_its_queries_and_those_that_it_does_not_answer(trained: Trained) -> None:
-    examples = trained.examples
-    cases = train.make_cases(examples, train.read_unseen(examples, trained.work, trained.splits))
-    for place, example in enumerate(examples):
-        mine = [case for case in cases if case.document == place]
-        answered = [case for case in mine if case.asked.series != UNANSWERED]
-        assert [case.asked for case in answered] == list(example.asked)
-        requests = [case for case in mine if case.asked.series == UNANSWERED]
-        assert len(requests) == 1 + train.STRANGERS
-        assert requests[0].query.text == UNRELATED
-        assert not any(case.asked.needs.any() or case.example.target.any() for case in requests)
-    # logits are known by id
-    assert len({case.asked.query.id for case in cases}) == len(cases)
-
-
-def test_training_writes_all_that_ships(trained: Trained) -> None:
-    assert set(files_below(trained.out)) == {
-        "encoder/README.md",
-        "encoder/model.onnx",
-        "encoder/tokenizer.json",
-        "encoder/learned_from.txt",
-        "encoder/training.json",
-        "navigator/README.md",
-        "navigator/navigator.npz",
-        "navigator/learned_from.txt",
-        "navigator/training.json",
-        "types/README.md",
-        "types/learned_from.txt",
-        "types/training.json",
-        "types/types.npz",
-    }
-
-
-def test_every_model_lists_the_documents_that_it_learned_from(trained: Trained) -> None:
-    digests = [example.document.provenance.sha256 for example in trained.examples]
-    for name in ("encoder", "types", "navigator"):
-        assert read_learned_from(trained.out / name) == set(digests)
-    for split in trained.splits:
-        folder = trained.work / "encoders" / split.name
-        assert read_learned_from(folder) == {digests[place] for place in split.learns}
-
-
 def test_one_command_writes_the_untuned_encoder(
     exported: tuple[BuiltinEncoder, dict[str, float | str]],
     tmp_path: Path,
@@ -969,50 +795,6 @@ def test_one_command_writes_the_untuned_encoder(
     assert str(exported[1]["sha256"]) in capsys.readouterr().out
     assert read_learned_from(tmp_path / "base") == frozenset()
     assert BuiltinEncoder(folder=tmp_path / "base").id == exported[0].id
-
-
-def test_cards_and_logs_tell_of_the_run(trained: Trained) -> None:
-    logs = {
-        name: json.loads((trained.out / name / "training.json").read_text(encoding="utf-8"))
-        for name in ("encoder", "types", "navigator")
-    }
-    assert logs["encoder"]["settings"] == asdict(SMALL)
-    assert logs["encoder"]["documents"] == len(REPOSITORIES)
-    assert len(logs["encoder"]["epochs"]) == SMALL.epochs
-    scores = logs["types"]["scores"]
-    assert scores["documents"] == len(REPOSITORIES)
-    assert 0 < scores["annotators_agree"] < 1
-    assert scores["accuracy"] > 0.1
-    for series in (LONG, SHORT):
-        assert 0 < logs["navigator"]["ranking"][series]["auc"] <= 1
-    covered = logs["navigator"]["covered"]
-    assert all(0 < covered[name] <= 1 for name in ("auc", "auc_long", "auc_short"))
-    asked = sum(asked.series != FURTHER for example in trained.examples for asked in example.asked)
-    unanswered = len(REPOSITORIES) * (1 + train.STRANGERS)
-    assert sum(row["count"] for row in covered["reliability"]) == asked + unanswered
-    for name in logs:
-        card = (trained.out / name / "README.md").read_text(encoding="utf-8")
-        assert "{" not in card
-        assert f"{len(REPOSITORIES)} public skills" in card
-
-
-def test_the_chance_that_a_skill_answers_a_query_is_written_and_read_back(trained: Trained) -> None:
-    log = json.loads((trained.out / "navigator" / "training.json").read_text(encoding="utf-8"))
-    weights, bias = log["coverage"]
-    found = read_navigator(trained.out / "navigator" / "navigator.npz").coverage
-    assert found is not None
-    np.testing.assert_allclose(found[0], weights, rtol=1e-6)
-    assert found[1] == pytest.approx(bias)
-    assert len(weights) == len(COVERAGE_NAMES)
-    of_folds = [
-        read_navigator(trained.work / "folds" / split.name / "navigator.npz") for split in trained.splits
-    ]
-    assert all(model.coverage is not None for model in of_folds)
-    # a fold is calibrated on the others
-    assert len({model.coverage[1] for model in of_folds if model.coverage}) == len(of_folds)
-    without = replace(of_folds[0], coverage=None)
-    assert not any(name.startswith("covered") for name in train_navigator.file_arrays(without))
-    assert NeedModel.of(train_navigator.file_arrays(without)).coverage is None
 
 
 def test_what_ships_pages_a_skill(trained: Trained, tmp_path: Path) -> None:
@@ -1055,19 +837,6 @@ def test_a_second_run_trains_no_encoder_and_ships_the_same(
             for array in one.files:
                 if one[array].dtype.kind == "f":
                     np.testing.assert_allclose(one[array], two[array], rtol=1e-3, atol=1e-4, err_msg=array)
-
-
-def test_an_encoder_is_trained_anew_when_settings_or_annotations_change(bisect: data.Example) -> None:
-    asked = replace(bisect.asked[0], needs=1 - bisect.asked[0].needs)
-    changes = [
-        train.digest([bisect], [0], SMALL),
-        train.digest([bisect], [0], replace(SMALL, seed=1)),
-        train.digest([replace(bisect, asked=(asked, *bisect.asked[1:]))], [0], SMALL),
-        train.digest([replace(bisect, types=bisect.types / 2)], [0], SMALL),
-        train.digest([replace(bisect, fragments=bisect.fragments[::-1])], [0], SMALL),
-    ]
-    assert len(set(changes)) == len(changes)
-    assert train.digest([bisect, bisect], [1], SMALL) == changes[0]
 
 
 def table(path: Path) -> list[dict[str, str]]:
