@@ -285,19 +285,12 @@ class SkillPager:
         """
         return self._pool(self.index(skill, scope=scope), self.strategy(strategy, None))
 
-    def embed_query(self, query: str, strategy: Strategy | str | None = None) -> FloatArray:
-        """Return `(dim,)` float32, unit length: the embedding of a query.
-
-        This and the other embeddings that the strategy needs for the query are cached in memory.
+    def embed_query(self, query: str) -> FloatArray:
+        """Return `(dim,)` float32, unit length: the embedding of a query by the pager's encoder.
 
         Raises:
-            SettingsError: The strategy is not valid.
             EncoderError: The encoder fails.
         """
-        chosen = self.strategy(strategy, None)
-        asked = self.query(query, chosen)
-        if self.builder.for_strategy(chosen).encoder is self.encoder:
-            return asked.embedding
         row: FloatArray = self.builder.embed_query(query)[0]
         return row
 

@@ -62,7 +62,7 @@ def page_by(
         pool, chosen = _window_index(pager, index, chunk_tokens), "mmr"
     # so that the time below is neither that of indexing nor that of embedding
     pager.pool(pool, chosen)
-    pager.embed_query(query, chosen)
+    pager.query(query, pager.strategy(chosen))
     max_nodes, max_tokens = method.budget(len(index.nodes), index.full_tokens)
     start = time.perf_counter()
     page = pager.page(
