@@ -56,7 +56,7 @@ def main() -> None:
         start = [sys.executable, "-m", "skillpager"]
         subprocess.run([*start, *words], env=private_environment(home), cwd=project, check=True)
         subprocess.run(
-            [*start, "hook", "--skills-dir", str(SKILLS), "--prepare"],
+            [*start, "index", str(SKILLS)],
             env=private_environment(home),
             cwd=project,
             check=True,

@@ -24,9 +24,9 @@ INTRODUCTION = """\
 
 This page is generated from `--help` by `python docs/generate_cli.py`; a test compares the two.
 
-Data goes to stdout: a page, a tree, a table. On a terminal trees and tables are drawn and coloured
-(`NO_COLOR` is respected); in a pipe a tree is plain text and a table is tab-separated values under a
-header line. Notes, warnings, errors and progress go to stderr; progress only if that is a terminal.
+Data goes to stdout: a page, a map, a table. On a terminal tables are drawn; in a pipe a table is
+tab-separated values under a header line. Notes, warnings, errors and progress go to stderr; progress
+only if that is a terminal.
 
 With `--json` stdout is one JSON document, or empty after an error, and each line of stderr is a JSON
 object: `{"warning": {"logger": …, "message": …}}` or `{"error": {"type": …, "message": …}}`, where the
@@ -40,7 +40,7 @@ type is the class of the error, such as `SkillError`. There are no notes.
 | 130 | interrupted |
 
 Every command takes `--help`; of the commands of the benchmark this page has no options.
-After `skillpager --install-completion` the shell completes commands, options and names of skills.
+After `skillpager --install-completion` the shell completes commands and options.
 """
 
 

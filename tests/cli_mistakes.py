@@ -39,9 +39,7 @@ MISTAKES = {
         ("page", "https://user:secret@example.com/skill?key=secret", "q"),
         ("https://…@example.com/skill?key=…", "nothing is downloaded"),
     ),
-    "query before the skill": Mistake(("page", "skip a commit", BISECT), ("'skip a commit'", BISECT), code=2),
-    "node before the skill": Mistake(("show", "n2", BISECT), ("'n2'", BISECT), code=2),
-    "query without quotes": Mistake(("page", BISECT, "skip", "a", "commit"), ("a commit", "quotes"), code=2),
+    "query without quotes": Mistake(("page", BISECT, "skip", "a", "commit"), ("a commit",), code=2),
     "PDF document": Mistake(("page", "{files}/paper.pdf", "q"), ("paper.pdf", "PDF", "Markdown")),
     "packed skill": Mistake(("page", "{files}/packed.skill", "q"), ("packed.skill", "unpack")),
     "front matter alone": Mistake(
@@ -85,7 +83,6 @@ MISTAKES = {
     "unknown classifier": Mistake(
         ("page", BISECT, "q", "--classifier", "x"), ("classifier 'x'", "local, llm")
     ),
-    "unknown edge kind": Mistake(("graph", BISECT, "--kind", "x"), ("edge kind 'x'", "sequence")),
     "λ out of range": Mistake(("page", BISECT, "q", "--lambda", "1.5"), ("mmr_lambda", "1.5", "0", "1")),
     "sufficiency that is no chance": Mistake(
         ("page", BISECT, "q", "--sufficiency", "2"),
@@ -157,7 +154,7 @@ MISTAKES = {
         ("{files}/empty.md", "SKILLPAGER_CACHE_DIR"),
     ),
     "index of no folder": Mistake(("index", "./nowhere"), ("nowhere", "folder")),
-    "index of a folder without skills": Mistake(("index", "{files}/typo"), ("no skill in or below", "typo")),
+    "index of a folder without skills": Mistake(("index", "{files}/typo"), ("SKILL.md", "typo")),
     "list of no folder": Mistake(("list", "no/where"), ("no/where",)),
     "endpoint that is not there": Mistake(
         ("page", BISECT, "q", "--encoder", "openai:m"),
@@ -173,8 +170,6 @@ MISTAKES = {
         ("page", BISECT, "q", "--max-tokens", "2k"), ("--max-tokens", "valid integer"), code=2
     ),
     "no worker": Mistake(("index", BISECT, "--jobs", "0"), ("--jobs", "greater than or equal to 1"), code=2),
-    "command of another program": Mistake(("search", "restore"), ("'search'", "index, page"), code=2),
-    "option before the command": Mistake(("--json", "page", BISECT, "q"), ("--json", "after"), code=2),
     "size that is none": Mistake(("cache", "evict", "--max-size", "big"), ("100MB",), code=2),
     "clearing the cache without a terminal": Mistake(("cache", "clear"), ("--yes",), code=2),
     "unknown agent": Mistake(("install", "--agent", "emacs"), ("'emacs'", "claude-code")),
@@ -189,9 +184,7 @@ MISTAKES = {
     ),
     "stub of stdin": Mistake(("stub", "-"), ("-",), code=2),
     "port without HTTP": Mistake(("mcp", "--port", "80"), ("--port", "--http"), code=2),
-    "two forms of a graph": Mistake(
-        ("graph", BISECT, "--dot", "--json"), ("--dot, --mermaid and --json",), code=2
-    ),
+    "two forms of a graph": Mistake(("graph", BISECT, "--dot", "--json"), ("--dot and --json",), code=2),
 }
 
 

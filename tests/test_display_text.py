@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skillpager.display_text import encodable, escaped_json, is_plain, one_line, printable
+from skillpager.display_text import chance_words, encodable, escaped_json, is_plain, one_line, printable
 from skillpager.tokens import EstimatedCounter, O200kCounter
 
 
@@ -44,6 +44,14 @@ def test_texts_for_a_terminal_keep_their_lines(text: str) -> None:
     form = escaped_json(json.dumps([text], ensure_ascii=False))
     assert printable(form) == form
     assert json.loads(form) == [encodable(text)]
+
+
+@pytest.mark.parametrize(
+    ("chance", "words"),
+    [(0.0099, "under 1 %"), (0.01, "1 %"), (0.5, "50 %"), (0.99, "99 %"), (0.9999, "over 99 %")],
+)
+def test_no_estimate_is_shown_as_certain_or_impossible(chance: float, words: str) -> None:
+    assert chance_words(chance) == words
 
 
 @pytest.mark.parametrize("size", [1, 5_000])

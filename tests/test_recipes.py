@@ -11,7 +11,7 @@ import pytest
 from conftest import ROOT, SAMPLES
 from messages import raises
 from skillpager import SkillPager
-from skillpager.cli.options import StrategyName, complete_strategy
+from skillpager.cli.options import StrategyName
 from skillpager.errors import MissingExtraError, SettingsError
 from skillpager.factories import STRATEGIES, make_strategy
 from skillpager.settings import PROJECT_STRATEGIES, Settings, load_settings
@@ -140,13 +140,6 @@ def test_what_is_local_is_told_by_the_name_before_the_colon() -> None:
     assert {name for name in STRATEGIES if not is_local(name)} == set(REMOTE)
     assert is_local("density:reranker")
     assert not is_local("reranker:mmr")
-
-
-def test_shells_complete_strategies_with_the_colon_that_a_model_needs() -> None:
-    assert complete_strategy("re") == ["reranker:"]
-    assert complete_strategy("n") == ["navigator"]
-    assert complete_strategy("m") == ["mmr", "mmr_graph", "msd"]
-    assert len(complete_strategy("")) == len(STRATEGIES)
 
 
 def test_the_help_and_the_documentation_name_every_strategy() -> None:

@@ -1,4 +1,4 @@
-"""Text of unknown origin as it is shown: nothing in it steers a terminal, hides or breaks a line."""
+"""Short texts for people; nothing in a text of unknown origin steers a terminal, hides or breaks a line."""
 
 import re
 
@@ -17,6 +17,11 @@ _BREAKS = re.compile(r"[\t-\r\x1c-\x1e\x85\u2028\u2029]")
 
 # a text is cut before it is cleaned, at so many times the characters that are shown
 _WHITE_SPACE_FACTOR = 4
+# characters of a node's text in a line of output
+SNIPPET_CHARS = 72
+# an estimate is never shown as certain, nor as impossible
+LEAST_CHANCE = 0.01
+LARGEST_CHANCE = 0.99
 
 
 def printable(text: str) -> str:
@@ -35,6 +40,11 @@ def one_line(text: str, width: int | None = None) -> str:
         text = text[: width * _WHITE_SPACE_FACTOR]
     line = printable(" ".join(_HIDDEN.sub("", text).split()))
     return line if width is None or len(line) <= width else line[: width - 1].rstrip() + "…"
+
+
+def snippet(text: str, width: int = SNIPPET_CHARS) -> str:
+    """Return the beginning of `text` on one line, cut to `width` characters."""
+    return one_line(text, width)
 
 
 def is_plain(text: str) -> bool:
@@ -58,3 +68,20 @@ def escaped_json(text: str) -> str:
 def line_range(first: int, last: int) -> str:
     """Return a range of lines, such as `L12` or `L12-18`."""
     return f"L{first}" if first == last else f"L{first}-{last}"
+
+
+def percent(share: float, *, digits: int = 0) -> str:
+    """Return a share as text, such as `64 %`."""
+    return f"{100 * share:.{digits}f} %"
+
+
+def chance_words(chance: float) -> str:
+    """Return an estimated chance as text, such as `87 %`."""
+    if chance < LEAST_CHANCE:
+        return f"under {percent(LEAST_CHANCE)}"
+    return f"over {percent(LARGEST_CHANCE)}" if chance > LARGEST_CHANCE else percent(chance)
+
+
+def too_few_tokens(least: int, limit: str = "max_tokens") -> str:
+    """Return a sentence that says how many tokens a page with any content takes."""
+    return f"Nothing fits: the smallest page with any content has {least} tokens. Raise {limit} to {least}."

@@ -2,10 +2,7 @@
 
 import gzip
 import io
-import os
-import signal
 import subprocess
-import sys
 import tarfile
 import tracemalloc
 import zipfile
@@ -16,7 +13,7 @@ from pathlib import Path
 import fsspec
 import pytest
 
-from bulk_parts import wait_until, write_skills
+from bulk_parts import write_skills
 from cli_process import environment, run
 from skillpager.bulk import archives, fetching, sources_of
 from skillpager.bulk.sources import Item
@@ -189,29 +186,6 @@ def test_damaged_archives_are_reported_with_a_remedy(tmp_path: Path) -> None:
     reasons = told(items_of(cut, text))
     assert reasons[0].startswith(f"{cut} cannot be unpacked (")
     assert reasons[1].startswith(f"{text} is not a complete zip file or tar archive")
-
-
-def test_a_process_that_is_ended_removes_what_it_unpacked(tmp_path: Path) -> None:
-    files = {f"{number:03}/SKILL.md": TEXT.replace(b"one", b"n%03d" % number) for number in range(40)}
-    archive = zipped(tmp_path / "x.zip", files)
-    temporary = tmp_path / "temporary"
-    temporary.mkdir()
-    paths = os.pathsep.join([str(Path(__file__).parents[1]), *sys.path])
-    env = environment(tmp_path / "cache", TMPDIR=str(temporary), PYTHONPATH=paths)
-    words = (
-        "--encoder",
-        "bulk_parts:SlowEncoder",
-        "--classifier",
-        "plain_parts:TurnsClassifier",
-        "--jobs",
-        "1",
-    )
-    command = [sys.executable, "-m", "skillpager", "index", str(archive), *words]
-    process = subprocess.Popen(command, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    wait_until(lambda: any(temporary.rglob("039")))
-    process.terminate()
-    assert process.wait(timeout=240) == 128 + signal.SIGTERM
-    assert not any(temporary.iterdir())
 
 
 # ---- git

@@ -55,7 +55,7 @@ def test_one_skill_gives_the_page_of_that_skill(ask: Ask, cache: Path) -> None:
     done = ask(ONE, FOLDERS, "--max-tokens", "600")
     assert (done.code, done.out) == (0, page.out)
     assert done.err == f"postgres-backup: {page.err}"
-    assert ask(ONE, "--skills", FOLDERS, "--max-tokens", "600").out == page.out
+    assert ask("-", FOLDERS, "--max-tokens", "600", stdin=ONE.encode()).out == page.out
 
 
 def test_the_notes_tell_of_each_skill_and_of_the_whole(ask: Ask) -> None:
@@ -110,23 +110,12 @@ def test_json_is_that_of_the_library(ask: Ask, library: Library) -> None:
     ]
 
 
-def test_explanations_name_chosen_and_refused_skills(ask: Ask) -> None:
-    done = ask(TWO, FOLDERS, "--explain", "--max-tokens", "700")
-    assert re.search(r"^postgres-backup \(chance \d+ %\)$", done.err, re.M)
-    assert "Picked " in done.err
-    assert re.search(r"^not on the page: \S+ \(chance \d+ %\): ", done.err, re.M)
-
-
 def test_where_no_skill_fits_a_line_says_so(ask: Ask) -> None:
     done = ask("bake a chocolate cake", FOLDERS)
     assert done.code == 0
     assert done.out.startswith("[No skill fits the query: 10 skills searched")
     form = ask("bake a chocolate cake", FOLDERS, "--json").json
     assert (form["has_fit"], form["parts"], form["token_reduction"]) == (False, [], 0.0)
-
-
-def test_a_query_from_stdin(ask: Ask) -> None:
-    assert ask("-", FOLDERS, stdin=ONE.encode()).out == ask(ONE, FOLDERS).out
 
 
 def test_mistakes_end_with_a_remedy(ask: Ask, tmp_path: Path) -> None:

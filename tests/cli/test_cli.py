@@ -11,8 +11,6 @@ import sys
 import textwrap
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing
-from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -32,15 +30,10 @@ from cli_process import (
 )
 from openai_server import OpenAIServer, Reply, openai_server  # noqa: F401
 from skillpager import SkillPager
-from skillpager.cli import session
-from skillpager.cli.doctor import UNSET
 from skillpager.cli.messages import MAX_WARNINGS
-from skillpager.cli.options import PagerOptions
-from skillpager.encoders.builtin import MODEL_FOLDER
 from skillpager.errors import install_command, missing_extra, read_extras
-from skillpager.output.outline import explain_page, trace
+from skillpager.output.outline import explain_page
 from skillpager.settings import Settings
-from skillpager.types import Page
 
 POSTGRES = "examples/skills/postgres-backup"
 BISECT = "examples/skills/git-bisect"
@@ -84,26 +77,12 @@ def test_page_is_what_the_library_makes(skillpager: Run, library: SkillPager) ->
     assert done.code == 0
     assert done.out == page.text
     assert page.sufficiency is not None
-    chance = f"holds all that is needed with an estimated chance of {100 * page.sufficiency:.0f} %"
-    assert done.err == f"{told_size(page, library)}; {chance}\n"
-
-
-def test_a_page_of_a_strategy_that_estimates_nothing_tells_no_chance(
-    skillpager: Run, library: SkillPager
-) -> None:
-    page = library.page(
-        SAMPLES / "postgres-backup", QUERY, strategy="mmr", max_nodes=8, show=f"skillpager show {POSTGRES}"
-    )
-    done = skillpager("page", POSTGRES, QUERY, "-k", "8", "--strategy", "mmr")
-    assert (done.code, done.out) == (0, page.text)
-    assert done.err == f"{told_size(page, library)}\n"
-
-
-def told_size(page: Page, library: SkillPager) -> str:
-    """Return what the note says of the size of a page of the PostgreSQL sample."""
     nodes = f"{len(page.nodes)} of {len(library.index(SAMPLES / 'postgres-backup').nodes)} nodes"
-    saved = 1 - page.tokens / page.full_tokens
-    return f"{nodes}, {page.tokens:,} tokens, {100 * saved:.1f} % saved"
+    saved = f"{100 * (1 - page.tokens / page.full_tokens):.1f} % saved"
+    chance = f"holds all that is needed with an estimated chance of {100 * page.sufficiency:.0f} %"
+    assert done.err == f"{nodes}, {page.tokens:,} tokens, {saved}; {chance}\n"
+    other = skillpager("page", POSTGRES, QUERY, "-k", "8", "--strategy", "mmr")  # which estimates no chance
+    assert other.err.endswith(" % saved\n")
 
 
 def test_page_of_a_skill_that_fits_is_the_whole_skill(skillpager: Run) -> None:
@@ -111,12 +90,6 @@ def test_page_of_a_skill_that_fits_is_the_whole_skill(skillpager: Run) -> None:
     source = (SAMPLES / "git-bisect" / "SKILL.md").read_text()
     assert done.out.strip() == source.partition("---\n\n")[2].strip()
     assert re.fullmatch(r"the whole skill fits: \d+ nodes, \d+ tokens\n", done.err)
-
-
-def test_a_ceiling_above_the_page_changes_nothing(skillpager: Run) -> None:
-    free = skillpager("page", BISECT, "skip a commit")
-    limited = skillpager("page", BISECT, "skip a commit", "--max-tokens", "1000", "--no-fill")
-    assert (limited.out, limited.err) == (free.out, free.err)
 
 
 def test_a_page_on_which_nothing_fits_fails_and_says_what_would(skillpager: Run) -> None:
@@ -176,19 +149,8 @@ def test_page_json_holds_every_field_and_nothing_else_is_on_stdout(skillpager: R
 
 
 def test_page_options_reach_the_pager(skillpager: Run) -> None:
-    options = [
-        "--max-tokens",
-        "500",
-        "--lambda",
-        "1",
-        "--strategy",
-        "topk",
-        "--style",
-        "xml",
-        "--scope",
-        "body",
-    ]
-    page = skillpager("page", KUBERNETES, "pod stuck in Pending", *options, "--json").json
+    words = "--max-tokens 500 --lambda 1 --strategy topk --style xml --scope body --json"
+    page = skillpager("page", KUBERNETES, "pod stuck in Pending", *words.split()).json
     assert page["tokens"] <= 500
     assert page["style"] == "xml"
     assert page["text"].startswith("<skill_content")
@@ -196,6 +158,11 @@ def test_page_options_reach_the_pager(skillpager: Run) -> None:
     assert page["selection"]["budget"]["max_tokens"] == 500
     assert {node["file"] for node in page["nodes"]} == {"SKILL.md"}
     assert f"skillpager show {KUBERNETES} --scope body L2-9]" in page["text"]
+    target = skillpager("page", POSTGRES, QUERY, "--sufficiency", "0.5", "--json").json
+    assert target["selection"]["budget"]["sufficiency"] == 0.5
+    assert (
+        skillpager("page", POSTGRES, QUERY, "--lambda", "1", "--json").json["selection"]["strategy"] == "mmr"
+    )
 
 
 def test_explain_says_on_stderr_why_even_when_quiet(skillpager: Run, library: SkillPager) -> None:
@@ -226,13 +193,6 @@ def test_explain_lists_the_best_of_what_a_page_lacks(skillpager: Run, library: S
     said = skillpager("page", POSTGRES, QUERY, *options, "--explain", "-q").err
     listed = said.partition(f"Left out {len(left)} (the page has its number of nodes); the best 5:\n")[2]
     assert re.findall(r"^  (n\d+) ", listed, re.MULTILINE) == best
-    verbose = skillpager("page", POSTGRES, QUERY, *options, "--explain", "--verbose").err
-    assert all(line in verbose for line in trace(page.selection).splitlines())
-
-
-def test_explain_of_a_whole_skill_has_nothing_to_explain(skillpager: Run) -> None:
-    done = skillpager("page", BISECT, "skip a commit", "--fill", "--explain", "-q")
-    assert done.err == "The whole skill is on the page: it fits the limits, so nothing had to be picked.\n"
 
 
 def test_explain_as_json_holds_what_speaks_for_each_node(skillpager: Run, library: SkillPager) -> None:
@@ -249,60 +209,6 @@ def test_explain_tells_no_needs_where_none_are_estimated(skillpager: Run, option
     assert "reasons" not in skillpager("page", POSTGRES, QUERY, *options, "--explain", "--json").json
 
 
-def test_a_page_ends_at_the_chance_that_is_asked_for(skillpager: Run) -> None:
-    low, high = (
-        skillpager("page", POSTGRES, QUERY, "--sufficiency", chance, "--json").json
-        for chance in ("0.5", "0.95")
-    )
-    for page, target in ((low, 0.5), (high, 0.95)):
-        assert page["selection"]["strategy"] == "navigator"
-        assert page["selection"]["budget"] == {
-            "max_nodes": len(page["selection"]["picks"]) + len(page["selection"]["skipped"]),
-            "max_tokens": None,
-            "sufficiency": target,
-            "fill": False,
-        }
-        assert {skip["reason"] for skip in page["selection"]["skipped"]} <= {"sufficiency"}
-        assert page["sufficiency"] >= target
-    assert low["tokens"] < high["tokens"]
-    told = skillpager("page", POSTGRES, QUERY, "--sufficiency", "0.5")
-    assert (told.code, told.out) == (0, low["text"])
-    assert told.err.endswith(f"with an estimated chance of {100 * low['sufficiency']:.0f} %\n")
-
-
-def test_an_estimate_is_never_told_as_certain(skillpager: Run) -> None:
-    done = skillpager("page", KUBERNETES, "pod stuck in Pending", "--sufficiency", "0.992")
-    assert done.err.endswith("with an estimated chance of over 99 %\n")
-
-
-def test_lambda_means_mmr(skillpager: Run, library: SkillPager) -> None:
-    page = skillpager("page", POSTGRES, QUERY, "--lambda", "1", "--json").json
-    assert page["selection"]["strategy"] == "mmr"
-    assert page["sufficiency"] is None
-    assert (
-        page["text"]
-        == library.page(
-            SAMPLES / "postgres-backup", QUERY, strategy="topk", show=f"skillpager show {POSTGRES}"
-        ).text
-    )
-    named = skillpager("page", POSTGRES, QUERY, "--lambda", "1", "--strategy", "navigator", "--json").json
-    assert named["selection"]["strategy"] == "navigator"
-
-
-def test_another_model_of_the_builtin_kind_is_used_with_mmr(skillpager: Run, library: SkillPager) -> None:
-    encoder = f"builtin:{MODEL_FOLDER / '..' / 'encoder'}"  # another spelling: no longer the shipped one
-    page = skillpager("page", POSTGRES, QUERY, "-k", "5", "--encoder", encoder, "--json").json
-    ours = library.page(SAMPLES / "postgres-backup", QUERY, max_nodes=5, strategy="mmr")
-    assert ours.selection is not None
-    assert page["selection"]["strategy"] == "mmr"
-    assert [pick["node"] for pick in page["selection"]["picks"]] == [
-        pick.node.id for pick in ours.selection.picks
-    ]
-    assert (
-        skillpager("outline", POSTGRES, "--encoder", encoder, "--json").json["encoder"] != library.encoder.id
-    )
-
-
 def test_query_comes_from_stdin(skillpager: Run) -> None:
     piped = skillpager("page", POSTGRES, "-", "-k", "5", stdin=f"{QUERY}\n".encode())
     assert piped.code == 0
@@ -316,12 +222,6 @@ def test_skill_comes_from_stdin_and_no_command_is_promised(skillpager: Run) -> N
     assert "[… L" in done.out
     assert "skillpager show" not in done.out
     assert done.out.startswith('[Page of skill "postgres-backup". […] = omitted lines]\n')
-
-
-def test_skill_is_found_by_name_and_from_elsewhere(skillpager: Run, tmp_path: Path) -> None:
-    done = skillpager("page", "git-bisect", "skip", cwd=tmp_path, SKILLPAGER_SKILLS_DIR=str(SAMPLES))
-    assert done.code == 0
-    assert "answer `git bisect skip`" in done.out
 
 
 @pytest.mark.parametrize("options", [[], ["--scope", "body", "--cache-dir", "my cache"]])
@@ -385,15 +285,6 @@ def test_outline_json_holds_headings_and_nodes(skillpager: Run) -> None:
     assert len(body["nodes"]) < len(outline["nodes"])
 
 
-def test_outline_on_a_terminal_is_a_coloured_tree(warm_cache: Path) -> None:
-    coloured = run_on_terminal("outline", BISECT, "--nodes", env=environment(warm_cache)).out
-    assert "└── " in coloured
-    assert re.search(r"\x1b\[[\d;]*3\d", coloured)
-    grey = run_on_terminal("outline", BISECT, "--nodes", env=environment(warm_cache, NO_COLOR="1")).out
-    assert "└── " in grey
-    assert not re.search(r"\x1b\[[\d;]*[34]\d", grey)
-
-
 def test_control_characters_do_not_reach_a_terminal(tmp_path: Path) -> None:
     evil = tmp_path / "evil.md"
     evil.write_text("# T \x1b]0;owned\x07\n\nRun \x1b[2Jthis.\n")
@@ -420,20 +311,16 @@ def test_show_takes_ids_ranges_and_lines(skillpager: Run) -> None:
     assert [node["id"] for node in ranged["nodes"]] == ["n2", "n3", "n4"]
 
 
-def test_graph_lists_edges_and_filters_them(skillpager: Run, library: SkillPager) -> None:
+def test_graph_lists_edges_and_draws_them(skillpager: Run, library: SkillPager) -> None:
     every = skillpager("graph", RELEASE)
     header, *rows = [line.split("\t") for line in every.out.splitlines()]
     assert header[:4] == ["source", "kind", "target", "weight"]
     assert every.err == f"{len(rows)} edges between {len(library.index(ROOT / RELEASE).nodes)} nodes\n"
     assert {row[1] for row in rows} > {"sequence"}
-    some = skillpager("graph", RELEASE, "--kind", "sequence", "--json").json
-    assert {edge["kind"] for edge in some["edges"]} == {"sequence"}
-    assert len(some["edges"]) == sum(row[1] == "sequence" for row in rows)
-
-
-def test_graph_is_printed_as_the_source_of_drawings(skillpager: Run) -> None:
-    assert skillpager("graph", BISECT, "--mermaid").out.startswith("---\ntitle:")
-    assert skillpager("graph", BISECT, "--dot").out.startswith("digraph")
+    assert [edge["kind"] for edge in skillpager("graph", RELEASE, "--json").json["edges"]] == [
+        row[1] for row in rows
+    ]
+    assert skillpager("graph", RELEASE, "--dot").out.startswith("digraph")
 
 
 # ---- index, list, cache
@@ -448,17 +335,6 @@ def test_index_tells_what_it_did_and_skips_what_is_cached(tmp_path: Path) -> Non
     assert all(re.fullmatch(r"\d+\.\d\d s", row[3]) for row in rows)
     again = run("index", SAMPLES / "git-bisect", SAMPLES / "git-bisect", env=env)
     assert [line.split("\t")[3] for line in again.out.splitlines()] == ["time", "cached"]
-
-
-def test_index_says_what_a_small_cache_has_no_room_for(tmp_path: Path) -> None:
-    limits = {"SKILLPAGER_MAX_CACHE_BYTES": "200000", "SKILLPAGER_ENCODER": "hashing"}
-    env = environment(tmp_path / "cache", samples=False, **limits)
-    done = invoke("index", SAMPLES, env=env)
-    assert done.code == 1
-    shown = [line.split("\t")[3] for line in done.out.splitlines()[1:]]
-    lost = shown.count("not kept")
-    assert 0 < lost < len(shown)
-    assert f"{lost} indexes not kept: the cache has room for 200.0 kB. Raise" in done.err
 
 
 def test_index_does_not_look_into_what_is_stored(tmp_path: Path) -> None:
@@ -518,8 +394,9 @@ def test_list_tells_shadowed_and_broken_skills(skillpager: Run, tmp_path: Path) 
         ["one", "shadowed", "b/one"],
         ["two", "broken", "b/two"],
     ]
-    assert "warning: b/one is shadowed by a/one" in done.err
-    assert "warning: b/two cannot be read" in done.err
+    assert "a/one has the same name and was found first" in done.out
+    assert "empty" in done.out
+    assert done.err == ""
     skills = skillpager("list", "a", "b", "--json", cwd=tmp_path).json["skills"]
     assert [skill["shadowed_by"] for skill in skills] == [None, "a/one", None]
     assert "empty" in skills[2]["problem"]
@@ -527,37 +404,16 @@ def test_list_tells_shadowed_and_broken_skills(skillpager: Run, tmp_path: Path) 
 
 def test_a_library_with_many_faults_is_told_of_some_and_their_number(tmp_path: Path) -> None:
     for number in range(MAX_WARNINGS + 5):
-        for folder in ("a", "b"):
-            place = tmp_path / folder / f"one-{number}"
-            place.mkdir(parents=True)
-            (place / "SKILL.md").write_text(f"# In {folder}\n\n[gone](gone-{number}.md)\n")
+        place = tmp_path / "a" / f"one-{number}"
+        place.mkdir(parents=True)
+        (place / "SKILL.md").write_text(f"# One\n\n[gone](gone-{number}.md)\n")
     env = environment(tmp_path / "cache")
-    warned = run("list", "a", "b", cwd=tmp_path, env=env).err.splitlines()
-    assert len(warned) == MAX_WARNINGS + 1
-    assert warned[-1].startswith("warning: 5 more warnings of this kind are not shown")
-    assert len(run("list", "a", "b", "--json", cwd=tmp_path, env=env).json["skills"]) == 2 * (
-        MAX_WARNINGS + 5
-    )
     done = run("index", "a", cwd=tmp_path, env=env)
     assert done.err.count("which is not there") == MAX_WARNINGS
-    assert re.search(r"^25 skills: 25 indexed; [\d.]+ s, [\d.]+ a second$", done.err, re.MULTILINE)
-    again = run("index", "a", "--verbose", cwd=tmp_path, env=env).err
-    assert again.count("which is not there") == MAX_WARNINGS + 5
+    assert "warning: 5 more warnings of this kind are not shown" in done.err
+    assert re.search(r"^25 skills: 25 indexed; [\d.]+ s$", done.err, re.MULTILINE)
+    again = run("index", "a", cwd=tmp_path, env=env).err
     assert re.search(r"^25 skills: 25 not changed; [\d.]+ s$", again, re.MULTILINE)
-
-
-def test_a_second_list_reads_no_skill_again(tmp_path: Path) -> None:
-    place = tmp_path / "skills" / "one"
-    place.mkdir(parents=True)
-    (place / "SKILL.md").write_text("# One\n")
-    long_ago = time.time() - 60
-    os.utime(place / "SKILL.md", (long_ago, long_ago))
-    env = environment(tmp_path / "cache")
-    time.sleep(2.05)  # younger files may change within the resolution of their time stamps
-    first = run("list", "skills", cwd=tmp_path, env=env)
-    with closing(sqlite3.connect(next((tmp_path / "cache").rglob("catalog.db")))) as connection, connection:
-        connection.execute("UPDATE readings SET reading = json_set(reading, '$.skill[1]', 'as it was read')")
-    assert run("list", "skills", cwd=tmp_path, env=env).out == first.out.rstrip("\n") + "as it was read\n"
 
 
 def test_list_of_nothing_says_where_it_looked(skillpager: Run, tmp_path: Path) -> None:
@@ -565,18 +421,6 @@ def test_list_of_nothing_says_where_it_looked(skillpager: Run, tmp_path: Path) -
     assert (done.code, done.out) == (0, "")
     assert done.err.startswith("no skills in ")
     assert ".claude/skills" in done.err
-
-
-def test_a_server_without_skills_names_the_folders_as_list_does(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(session, "search_folders", lambda _: [tmp_path / str(n) for n in range(20)])
-    with caplog.at_level("INFO", logger="skillpager.cli.messages.notes"):
-        session.open_library([], PagerOptions())
-    (said,) = [text for text in caplog.messages if text.startswith("no skills in")]
-    assert said.startswith(f"no skills in {tmp_path / '0'}, ")
-    assert said.endswith(" more (`skillpager list --help`)")
 
 
 def test_cache_is_shown_verified_evicted_and_cleared(tmp_path: Path) -> None:
@@ -622,7 +466,8 @@ def test_doctor_finds_all_well_and_shows_no_key(skillpager: Run) -> None:
     assert re.search(r"^  llm_base_url +https://…@host/v1\?key=…  \(environment\)$", done.out, re.MULTILINE)
     assert re.search(r"^  style +xml  \(environment\)$", done.out, re.MULTILINE)
     assert re.search(r"^  scope +skill  \(default\)$", done.out, re.MULTILINE)
-    assert re.search(r"^  self-test +ok: indexed in [\d.]+ s, paged in [\d.]+ s$", done.out, re.MULTILINE)
+    assert re.search(r"^  max_tokens +not set  \(default\)$", done.out, re.MULTILINE)
+    assert re.search(r"^  self-test +ok: builtin\S*, \S+; token counts ", done.out, re.MULTILINE)
     assert "sk-secret" not in done.out
 
 
@@ -638,25 +483,8 @@ def test_doctor_tells_where_settings_come_from_and_what_is_missing(skillpager: R
     assert origins["cache_dir"] == "environment"
     assert origins["mmr_lambda"] == "default"
     assert found["healthy"] is True
-    assert set(found["extras"]) >= {"openai", "bench", "st", "tokens"}
-
-
-def test_doctor_tells_the_effect_of_each_setting_without_a_value(skillpager: Run) -> None:
-    done = skillpager("doctor")
-    assert "not set" not in done.out
-    assert re.search(r"^  max_tokens +no limit  \(default\)$", done.out, re.MULTILINE)
-    unset = {item.name for item in fields(Settings) if getattr(Settings(), item.name) in (None, ())}
-    assert set(UNSET) == unset
-
-
-def test_doctor_offers_extras_without_alarm(skillpager: Run, tmp_path: Path) -> None:
-    extras = skillpager("doctor", "--json").json["extras"]
-    done = skillpager("doctor")
-    assert "missing" not in done.out
-    absent = {name for name, found in extras.items() if found["missing"]}
-    line = re.search(r"^  available +(.*): `pip install .*` adds one$", done.out, re.MULTILINE)
-    offered = set(line[1].split(", ")) if line else set()
-    assert offered == absent
+    extras = found["extras"]
+    assert {*extras["installed"], *extras["available"]} >= {"openai", "bench", "st", "tokens"}
 
 
 @pytest.mark.parametrize(
@@ -682,12 +510,7 @@ def test_doctor_outlives_a_broken_configuration_file(
     assert str(file) in failed[0]
     assert fault in failed[0]
     assert "SKILLPAGER_MAX_NODES" in failed[1]
-    assert [check["name"] for check in checks if check["ok"]] == [
-        "cache",
-        "models",
-        "token counts",
-        "self-test",
-    ]
+    assert [check["name"] for check in checks if check["ok"]] == ["cache", "self-test"]
     encoder = "hashing" if "hashing" in content else "builtin"
     assert done.json["settings"]["encoder"]["value"] == encoder
 
@@ -702,40 +525,15 @@ def test_doctor_fails_when_paging_does(skillpager: Run, openai_server: OpenAISer
     assert "sk-wrong" not in done.out
 
 
-@pytest.mark.parametrize("word", ["--version", "-V", "version"])
-def test_version(skillpager: Run, word: str) -> None:
-    assert re.fullmatch(r"skillpager \d+\.\d+\.\d+\S*\n", skillpager(word).out)
+def test_version(skillpager: Run) -> None:
+    assert re.fullmatch(r"skillpager \d+\.\d+\.\d+\S*\n", skillpager("--version").out)
 
 
-def test_help_is_a_word_too(skillpager: Run) -> None:
-    assert skillpager("help") == skillpager("--help")
-    assert skillpager("help", "show") == skillpager("show", "--help")
-
-
-@pytest.mark.parametrize("shell", ["bash", "zsh"])
-def test_completion_script(skillpager: Run, shell: str) -> None:
-    done = skillpager(_SKILLPAGER_COMPLETE=f"source_{shell}")
-    assert done.code == 0
-    assert "_SKILLPAGER_COMPLETE=complete_" in done.out
-
-
-@pytest.mark.parametrize(
-    ("words", "expected"),
-    [
-        ("skillpager pa", ["page"]),
-        ("skillpager page git-b", ["git-bisect"]),
-        ("skillpager page git-bisect x --style m", ["marked"]),
-        ("skillpager graph git-bisect --kind s", ["sequence", "semantic"]),
-        ("skillpager page git-bisect x --encoder o", ["onnx:", "openai:"]),
-        ("skillpager outline git-bisect --classifier l", ["local", "llm"]),
-        ("skillpager outline git-bisect --scope b", ["body"]),
-        ("skillpager bench rep", ["report", "reproduce"]),
-    ],
-)
-def test_completion_of_names(skillpager: Run, words: str, expected: list[str]) -> None:
-    place = str(len(words.split()) - 1)
-    variables = {"_SKILLPAGER_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": place}
-    assert skillpager(SKILLPAGER_SKILLS_DIR=str(SAMPLES), **variables).out.split() == expected
+def test_shells_complete_commands(skillpager: Run) -> None:
+    script = skillpager(_SKILLPAGER_COMPLETE="source_bash")
+    assert (script.code, "_SKILLPAGER_COMPLETE=complete_" in script.out) == (0, True)
+    words = {"COMP_WORDS": "skillpager bench rep", "COMP_CWORD": "2"}
+    assert skillpager(_SKILLPAGER_COMPLETE="complete_bash", **words).out.split() == ["report", "reproduce"]
 
 
 # ---- messages, signals, streams
@@ -823,7 +621,7 @@ def test_a_bug_of_ours_asks_to_be_reported(tmp_path: Path) -> None:
     start = [sys.executable, "-c", program, "fault"]
     done = subprocess.run(start, env=env, capture_output=True, text=True)
     assert done.returncode == 1
-    assert done.stderr.startswith("error: This is a bug in SkillPager (RuntimeError: unforeseen)")
+    assert done.stderr.startswith("error: RuntimeError: unforeseen (<string>, line ")
     assert "/issues" in done.stderr
     assert "Traceback" not in done.stderr
     verbose = subprocess.run([*start, "-v"], env=env, capture_output=True, text=True)
@@ -847,21 +645,6 @@ def test_without_arguments_help_is_shown(warm_cache: Path) -> None:
 # ---- surroundings
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="shells there cannot close a stream")
-@pytest.mark.parametrize(("closed", "sent"), [("0<&-", True), ("1>&-", False), ("2>&-", True)])
-def test_a_closed_stream_is_no_error(warm_cache: Path, closed: str, sent: bool) -> None:
-    line = shlex.join(command("page", BISECT, "skip a commit", "-k", "1"))
-    done = subprocess.run(
-        ["sh", "-c", f"{line} {closed}"],
-        capture_output=True,
-        env=environment(warm_cache),
-        cwd=ROOT,
-        timeout=TIME_LIMIT,
-    )
-    assert (done.returncode, bool(done.stdout)) == (0, sent)
-    assert b"Traceback" not in done.stderr
-
-
 @pytest.mark.skipif(not hasattr(os, "geteuid"), reason="file permissions are not those of POSIX")
 def test_without_a_cache_or_a_home_that_can_be_written_pages_come_from_memory(
     warm_cache: Path, tmp_path: Path
@@ -878,28 +661,6 @@ def test_without_a_cache_or_a_home_that_can_be_written_pages_come_from_memory(
     )
     assert told.startswith("1 of 11 nodes")
     assert (tmp_path / "home").is_file()
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="a folder in use cannot be removed there")
-def test_a_current_folder_that_is_gone_is_named(warm_cache: Path, tmp_path: Path) -> None:
-    (tmp_path / "gone").mkdir()
-    line = f'cd "$1" && rmdir "$1" && {shlex.join(command("list"))}'
-    done = subprocess.run(
-        ["sh", "-c", line, "sh", tmp_path / "gone"],
-        capture_output=True,
-        env=environment(warm_cache),
-        timeout=TIME_LIMIT,
-    )
-    assert done.returncode == 1
-    assert done.stderr.decode() == "error: The current folder has been removed: change to another one.\n"
-
-
-def test_a_title_names_a_section(skillpager: Run, library: SkillPager) -> None:
-    done = skillpager("show", BISECT, "by  hand", "n0")
-    index = library.index(SAMPLES / "git-bisect")
-    wanted = [node.id for node in index.nodes if node.id == "n0" or "By hand" in node.heading_path]
-    assert len(wanted) > 3
-    assert done.out == f"{library.expand(index, wanted).text}\n"
 
 
 def test_a_module_of_an_extra_is_known_by_its_package() -> None:

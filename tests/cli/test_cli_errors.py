@@ -45,12 +45,6 @@ def test_messages_are_the_golden_ones(folder: Path, outcomes: Callable[[str], Ra
     assert "\n".join(messages(folder, outcomes)) == expected, "review the new wording, then run `make golden`"
 
 
-@pytest.mark.parametrize("name", ["no such path", "no query"])
-def test_mistake_in_a_process_of_its_own(name: str, folder: Path, outcomes: Callable[[str], Ran]) -> None:
-    done = run(*MISTAKES[name].arguments, env=environment(folder / "cache"))
-    assert done == outcomes(name)
-
-
 @pytest.fixture
 def server() -> Iterator[OpenAIServer]:
     """An endpoint that refuses every key."""

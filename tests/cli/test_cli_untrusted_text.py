@@ -55,10 +55,7 @@ def test_a_list_has_one_line_for_each_skill(skills: Path, tmp_path: Path) -> Non
     shown = "a\ufffd]0;owned\ufffd error: forged\ufffd2J[red]b[/red]"
     assert sorted(names) == sorted(["skill", "bro warning: forged\ufffd", "plain", "half\ufffd", shown])
     assert_steers_nothing(done.out + done.err)
-    assert [line for line in done.err.splitlines() if line.startswith(("error", "warning"))] == [
-        line for line in done.err.splitlines() if not line.startswith(" ")
-    ]
-    assert "\nwarning: forged" not in done.err
+    assert not re.search("^(error|warning)", done.out + done.err, re.MULTILINE)
 
 
 def test_a_list_as_json_is_json_in_utf8(skills: Path, tmp_path: Path) -> None:
@@ -86,7 +83,6 @@ def test_nothing_steers_a_terminal(skills: Path, tmp_path: Path) -> None:
         ("show", nasty, "n0-n1"),
         ("graph", nasty),
         ("graph", nasty, "--dot"),
-        ("graph", nasty, "--mermaid"),
         ("show", nasty, "n\x1b[2J"),
         ("show", nasty, "n0", "--style", "\x1b[2J"),
         ("page", tmp_path / "no\x1b[2Jwhere", "x"),

@@ -1,6 +1,5 @@
 """`skillpager route`, and what `skillpager index` prepares for it, in processes of their own."""
 
-import re
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -28,8 +27,8 @@ def test_the_skills_are_listed_best_first(env: dict[str, str]) -> None:
     assert (done.code, done.err) == (0, "")
 
 
-def test_json_and_explanations_have_the_same_numbers(env: dict[str, str]) -> None:
-    form = run("route", QUERY, SAMPLES, "-k", "1", "--json", "--explain", env=env).json
+def test_json_has_every_number(env: dict[str, str]) -> None:
+    form = run("route", "-", SAMPLES, "-k", "1", "--json", env=env, stdin=QUERY.encode()).json
     (skill,) = form["skills"]
     assert (form["query"], form["searched"], form["has_fit"], skill["name"]) == (
         QUERY,
@@ -37,11 +36,8 @@ def test_json_and_explanations_have_the_same_numbers(env: dict[str, str]) -> Non
         True,
         "git-bisect",
     )
-    told = run("route", "-", SAMPLES, "-k", "1", "--explain", env=env, stdin=QUERY.encode()).out
-    assert "\ngit-bisect: test, commit, which in its description and body" in told
-    for name, value in skill["features"].items():
-        (shown,) = re.findall(rf"^  {name} (\S+)$", told, re.MULTILINE)
-        assert float(shown) == pytest.approx(value, abs=6e-4)  # rounded twice
+    assert 0 < skill["chance"] < 1
+    assert len(skill["features"]) > 3
 
 
 def test_it_says_that_no_skill_fits(env: dict[str, str]) -> None:

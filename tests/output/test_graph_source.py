@@ -1,4 +1,4 @@
-"""Drawings: sources that Graphviz and Mermaid read, pictures in which nothing overlaps."""
+"""Drawings: sources that Graphviz reads, whatever the text of the nodes."""
 
 import re
 import subprocess
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from node_lines import bag_of_words, document
 from skillpager.graph.edges import infer_edges
-from skillpager.output.graph import EDGE_COLORS, TYPE_COLORS, summarize, to_dot, to_mermaid
+from skillpager.output.graph import EDGE_COLORS, TYPE_COLORS, summarize, to_dot
 from skillpager.types import EdgeKind, NodeType, Recipe, Skill, SkillIndex
 
 SOURCE = """
@@ -50,8 +50,6 @@ def long_source(count: int) -> str:
         lines.append(f"{list(NodeType)[i % 6]}: Line {i} must say what to do, {mention}, and goes on and on.")
     return "\n".join(lines)
 
-
-# ---- DOT
 
 DOT_STRING = r'"(?:[^"\\]|\\.)*"'
 DOT_VALUE = rf"(?:{DOT_STRING}|\w+)"
@@ -105,50 +103,6 @@ def test_graphviz_shows_the_text_as_it_is() -> None:
     assert 'a "b" \\n <i> &amp; `c`' in words
 
 
-# ---- Mermaid
-
-
-def mermaid_labels(source: str) -> dict[str, str]:
-    """Return the labels of the nodes as Mermaid shows them, failing on any line that it would not read."""
-    labels = {}
-    title, *lines = source.removesuffix("\n").split("\n")[1:]
-    assert title.startswith("title: ")
-    assert lines[:2] == ["---", "flowchart TD"]
-    for line in lines[2:]:
-        if node := re.fullmatch(r'  (n\d+)\["([^"`<>\[\]{}|]*)<br/>([^"`<>\[\]{}|()]*)"\]:::\w+', line):
-            decoded = re.sub(r"#(\d+);", lambda code: chr(int(code[1])), node[3])
-            labels[node[1]] = f"{node[2]} {decoded}"
-        else:
-            assert re.fullmatch(
-                r"  (?:n\d+ (?:-->|-\.->|==>|-->\|condition\|) n\d+|(?:classDef|linkStyle) [\w,]+ [\w:#,-]+)",
-                line,
-            )
-    return labels
-
-
-def test_mermaid_has_every_node_and_edge() -> None:
-    index = index_of(SOURCE)
-    source = to_mermaid(index)
-    assert mermaid_labels(source)["n2"] == "n2 · step Run `deploy --now`."
-    assert len(mermaid_labels(source)) == len(index.nodes)
-    assert len(re.findall(r"^  n\d+ \S+ n\d+$", source, re.MULTILINE)) == len(index.edges)
-    styled = re.findall(r"linkStyle ([\d,]+)", source)
-    assert sorted(int(n) for group in styled for n in group.split(",")) == list(range(len(index.edges)))
-
-
-def test_mermaid_shows_the_text_as_it_is() -> None:
-    index = index_of(f"# A\n{HOSTILE}")
-    assert mermaid_labels(to_mermaid(index))["n0"] == f"n0 · concept {summarize(index.nodes[0])}"
-
-
-@given(st.text(max_size=60), st.text(max_size=20))
-@settings(max_examples=100, deadline=None)
-def test_mermaid_survives_any_text(text: str, name: str) -> None:
-    index = index_of(SOURCE, name)
-    odd = replace(index, nodes=(replace(index.nodes[0], text=text), *index.nodes[1:]))
-    assert mermaid_labels(to_mermaid(odd))["n0"] == f"n0 · concept {summarize(odd.nodes[0])}"
-
-
 @pytest.mark.parametrize(
     ("text", "summary"),
     [
@@ -163,9 +117,6 @@ def test_mermaid_survives_any_text(text: str, name: str) -> None:
 )
 def test_summaries_are_one_short_line(text: str, summary: str) -> None:
     assert summarize(replace(document("a")[0], text=text)) == summary
-
-
-# ---- pictures
 
 
 def test_types_and_edge_kinds_have_distinct_colours() -> None:

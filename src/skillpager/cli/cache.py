@@ -2,21 +2,21 @@
 
 import re
 import time
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
+from rich.filesize import decimal
 
 from skillpager.cli.messages import FAILED, UsageError, confirm, note, print_json, reported
 from skillpager.cli.options import AsJson, StoreOptions, Yes
-from skillpager.cli.views import byte_count, counted, print_table
+from skillpager.cli.session import choose_settings
+from skillpager.cli.views import counted, print_table
+from skillpager.json_types import to_json
+from skillpager.library.routing.catalog import Catalog
+from skillpager.settings import cache_folder
+from skillpager.types import DamagedEntry, ManagedStore
 
-if TYPE_CHECKING:
-    from skillpager.library.routing.catalog import Catalog
-    from skillpager.types import ManagedStore
-
-KILO, KIBI = 1000, 1024
-_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*(?:([kmgt]?)(i?)b?)?", re.IGNORECASE)
-
+_SIZE = re.compile(r"(\d+(?:\.\d+)?) ?([kmgt]?)b?", re.IGNORECASE)
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
@@ -38,20 +38,18 @@ def info(place: StoreOptions, as_json: AsJson = False) -> None:
       skillpager cache info
       skillpager cache info --json
     """
-    from skillpager.json_types import to_json
-
     opened, _ = _open(place)
     entries = opened.entries() if opened.exists() else []
     if as_json:
         facts = {"path": opened.place, "size": opened.size, "max_size": opened.max_bytes}
         print_json({**facts, "entries": [to_json(entry) for entry in entries]})
         return
-    ceiling = f" of {byte_count(opened.max_bytes)}" if opened.max_bytes is not None else ""
-    note(f"{opened.place}: {counted(len(entries), 'index', 'indexes')}, {byte_count(opened.size)}{ceiling}")
+    ceiling = f" of {decimal(opened.max_bytes)}" if opened.max_bytes is not None else ""
+    note(f"{opened.place}: {counted(len(entries), 'index', 'indexes')}, {decimal(opened.size)}{ceiling}")
     rows = []
     for entry in entries:
         used = time.strftime("%Y-%m-%d %H:%M", time.localtime(entry.used))
-        size = byte_count(entry.size)
+        size = decimal(entry.size)
         rows.append([entry.name, f"{entry.nodes:,}", size, used, entry.key[:12], entry.root])
     print_table(["skill", "nodes", "size", "used", "key", "folder"], rows, right=["nodes", "size"])
 
@@ -67,9 +65,6 @@ def verify(place: StoreOptions, as_json: AsJson = False) -> None:
     Examples:
       skillpager cache verify
     """
-    from skillpager.json_types import to_json
-    from skillpager.types import DamagedEntry
-
     opened, catalog = _open(place)
     damaged = opened.verify() if opened.exists() else []
     if catalog.path.exists():
@@ -78,13 +73,10 @@ def verify(place: StoreOptions, as_json: AsJson = False) -> None:
         print_json({"damaged": [to_json(each) for each in damaged]})
     elif damaged:
         print_table(["skill", "problem", "key"], [[d.name, d.problem, d.key] for d in damaged])
-    note(
-        f"{len(damaged)} damaged: rebuilt on next use, or deleted by `skillpager cache clear`."
-        if damaged
-        else f"{opened.place}: no damage found."
-    )
     if damaged:
+        note(f"{len(damaged)} damaged: rebuilt on next use, or deleted by `skillpager cache clear`.")
         raise typer.Exit(FAILED)
+    note(f"{opened.place}: no damage found.")
 
 
 @app.command()
@@ -111,8 +103,7 @@ def clear(place: StoreOptions, yes: Yes = False) -> None:
 @reported
 def evict(
     max_size: Annotated[
-        str,
-        typer.Option("--max-size", metavar="SIZE", help="Such as 100MB, 1.5GB, 64MiB or a number of bytes."),
+        str, typer.Option("--max-size", metavar="SIZE", help="Such as 100MB, 1.5GB or a number of bytes.")
     ],
     place: StoreOptions,
     as_json: AsJson = False,
@@ -123,29 +114,19 @@ def evict(
     Examples:
       skillpager cache evict --max-size 100MB
     """
-    limit = parse_size(max_size)
+    size = _SIZE.fullmatch(max_size)
+    if size is None:
+        raise UsageError(f"{max_size!r} is not a size: write 100MB, 1.5GB or a number of bytes.")
     opened, _ = _open(place)
-    removed = opened.evict(limit)
+    removed = opened.evict(int(float(size[1]) * 1000 ** ["", *"kmgt"].index(size[2].lower())))
     if as_json:
         print_json({"removed": removed, "size": opened.size})
-    note(f"{counted(len(removed), 'index', 'indexes')} deleted, {byte_count(opened.size)} left")
+    note(f"{counted(len(removed), 'index', 'indexes')} deleted, {decimal(opened.size)} left")
 
 
-def parse_size(text: str) -> int:
-    """Return a size in bytes: `MB` is a million bytes, `MiB` is 2 to the 20."""
-    match = _SIZE.fullmatch(text.strip())
-    if match is None:
-        raise UsageError(f"{text!r} is not a size: write 100MB, 1.5GB, 64MiB or a number of bytes.")
-    power = " kmgt".index((match[2] or " ").lower())
-    return int(float(match[1]) * (KIBI if match[3] else KILO) ** power)
-
-
-def _open(options: StoreOptions) -> "tuple[ManagedStore, Catalog]":
+def _open(options: StoreOptions) -> tuple[ManagedStore, Catalog]:
     """Return the store of indexes, and what is stored of skills on this machine, whatever the store."""
-    from skillpager.cli.session import choose_settings
-    from skillpager.factories import make_store
-    from skillpager.library.routing.catalog import Catalog
-    from skillpager.settings import cache_folder
+    from skillpager.factories import make_store  # numpy
 
     settings = choose_settings(options)
     return make_store(settings), Catalog(cache_folder(settings))

@@ -4,29 +4,22 @@ import shutil
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
+from itertools import product
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from skillpager.cli.messages import UsageError, confirm, note, print_json, print_text, reported, warn
-from skillpager.cli.options import AsJson, SkillArgument, SkillsDirs, Yes, completion
+from skillpager.cli.options import AsJson, SkillArgument, SkillsDirs, Yes
+from skillpager.cli.session import STDIN, check_folders, find_skill
 from skillpager.cli.views import print_table
 from skillpager.errors import SettingsError, install_command
+from skillpager.install import hosts
 from skillpager.install.changes import Change, diff, installed_entry, plan_install, plan_uninstall, write
-from skillpager.install.hosts import (
-    HOOKS,
-    HOSTS,
-    SCOPES,
-    Host,
-    Places,
-    file_of,
-    find_host,
-    hook_entry,
-    is_used,
-    own_command,
-    server_entry,
-)
+from skillpager.install.hosts import Host, Places
+from skillpager.install.stubs import write_stub
+from skillpager.settings import load_settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,26 +32,17 @@ class InstallOptions:
             "--agent",
             metavar="NAME",
             help="amp, auggie, claude-code, claude-desktop, cline, codex, copilot, cursor, droid, gemini, "
-            "kilo, kiro, opencode, qwen, vscode, windsurf or zed. [default: list the agents and change "
-            "nothing]",
-            autocompletion=completion("skillpager.install.hosts", "AGENTS"),
+            "kilo, kiro, opencode, qwen, vscode, windsurf or zed. [default: list them and change nothing]",
         ),
     ] = None
     scope: Annotated[
         str,
         typer.Option(
-            "--scope",
-            metavar="SCOPE",
-            help="user: your own configuration file. project: the one in the current folder.",
+            metavar="SCOPE", help="user: your own configuration file. project: that of this folder."
         ),
     ] = "user"
     hook: Annotated[
-        bool,
-        typer.Option(
-            "--hook",
-            help="Instead of the server: the hook that shows the agent a page with each prompt "
-            "(claude-code; see `skillpager hook --help`).",
-        ),
+        bool, typer.Option("--hook", help="Not the server, but a hook that shows a page with each prompt.")
     ] = False
     yes: Yes = False
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the change without making it.")] = False
@@ -66,10 +50,7 @@ class InstallOptions:
 
 
 @reported
-def install(
-    options: InstallOptions,
-    skills_dirs: SkillsDirs = None,
-) -> None:
+def install(options: InstallOptions, skills_dirs: SkillsDirs = None) -> None:
     """Add SkillPager's MCP server to an agent, or with --hook a hook.
 
     Prints the change to the agent's configuration file and asks before making it. Everything else in the
@@ -86,20 +67,16 @@ def install(
     if options.agent is None:
         _print_hosts(options)
         return
-    for folder in skills_dirs or []:
-        if not folder.is_dir():
-            raise SettingsError(f"{folder} is not a folder: name folders that contain skills.")
-    folders = [folder.resolve() for folder in skills_dirs or []]
-    host = find_host(options.agent, hook=options.hook)
-    file = file_of(host, options.scope, Places())
-    command = own_command(options.scope)
+    folders = [folder.resolve() for folder in check_folders(skills_dirs or [])]
+    host = hosts.find_host(options.agent, hook=options.hook)
+    file = hosts.file_of(host, options.scope, Places())
+    command = hosts.own_command(options.scope)
     now = installed_entry(host, file)
     if options.hook:
-        entry = hook_entry(command, skills_dirs=folders, now=now)
+        entry = hosts.hook_entry(command, skills_dirs=folders, now=now)
     else:
-        entry = server_entry(host, command, skills_dirs=folders, now=now)
-    change = plan_install(host, file, entry, private=options.scope == "user")
-    _make_change(change, host, options, keep=True)
+        entry = hosts.server_entry(host, command, skills_dirs=folders, now=now)
+    _make_change(plan_install(host, file, entry, private=options.scope == "user"), host, options, keep=True)
     if options.scope == "project" and Path(command[0]).is_absolute():
         warn(f"{file} names {command[0]}, a path that other members of the project do not have.")
     if not options.hook and find_spec("mcp") is None:
@@ -122,29 +99,21 @@ def uninstall(options: InstallOptions) -> None:
     if options.agent is None:
         _print_hosts(options)
         return
-    host = find_host(options.agent, hook=options.hook)
-    change = plan_uninstall(host, file_of(host, options.scope, Places()))
-    _make_change(change, host, options, keep=False)
-    for hook in [] if options.hook else [each for each in HOOKS if each.name == host.name]:
-        if installed_entry(hook, file_of(hook, options.scope, Places())):
-            warn(f"The hook stays: `skillpager uninstall --agent {hook.name} --hook` removes it.")
+    host = hosts.find_host(options.agent, hook=options.hook)
+    _make_change(
+        plan_uninstall(host, hosts.file_of(host, options.scope, Places())), host, options, keep=False
+    )
 
 
 @reported
 def stub(
     skill: SkillArgument,
     out: Annotated[
-        Path,
-        typer.Option("--out", metavar="DIR", help="Folder of skills to write the stub to."),
+        Path, typer.Option("--out", metavar="DIR", help="Folder of skills to write the stub to.")
     ] = Path(".claude/skills"),
     max_tokens: Annotated[
         int | None,
-        typer.Option(
-            "--max-tokens",
-            metavar="N",
-            min=1,
-            help="Longest page that the stub asks for. [default: 4000 if the skill is longer]",
-        ),
+        typer.Option(metavar="N", min=1, help="Longest page to ask for. [default: 4000 if it is longer]"),
     ] = None,
     force: Annotated[
         bool, typer.Option("--force", help="Replace a skill of the same name that is not a stub.")
@@ -160,30 +129,24 @@ def stub(
       skillpager stub examples/skills/postgres-backup
       skillpager stub examples/skills/git-bisect --out .agents/skills --max-tokens 2000
     """
-    from skillpager.cli.session import STDIN, find_skill
-    from skillpager.install.stubs import write_stub
-    from skillpager.settings import load_settings
-
     if skill == STDIN:
         raise UsageError("A stub names its original by path: give a folder or file instead of -.")
     source = find_skill(skill, load_settings())
     file = write_stub(source, out, max_tokens=max_tokens, force=force)
     print_text(str(file))
     note(
-        f"The stub names {source.resolve()}: write it again if that path or the skill's name or description "
-        "changes."
+        f"The stub names {source.resolve()}: write it again when that path, its name or description changes."
     )
     if shutil.which("skillpager") is None:
         warn("`skillpager` is not on the PATH of this shell, so agents will probably not find it either.")
 
 
 def _make_change(change: Change, host: Host, options: InstallOptions, *, keep: bool) -> None:
-    """Show a change, ask, and make it; warn if the agent's file of the other scope has an entry, too."""
+    """Show a change, ask, and make it."""
     shown = diff(change)
     if options.as_json:
-        print_json(
-            {"agent": host.name, "file": str(change.path), "changed": not change.is_none, "diff": shown}
-        )
+        form = {"agent": host.name, "file": str(change.path), "changed": not change.is_none, "diff": shown}
+        print_json(form)
     elif shown:
         print_text(shown)
     if change.is_none:
@@ -194,39 +157,24 @@ def _make_change(change: Change, host: Host, options: InstallOptions, *, keep: b
         confirm(f"Change {change.path}?", yes=options.yes, remedy=remedy)
         write(change, keep=keep)
         note(f"{change.path} changed: restart {host.title} if it is running.")
-    for scope, file in _files(host, Places()):
-        if scope != options.scope and installed_entry(host, file) is not None:
-            both = "runs both" if options.hook else "starts one of the two, most agents the project's"
-            flag = " --hook" if options.hook else ""
-            warn(
-                f"{file} has an entry for SkillPager too, and an agent {both}: `skillpager uninstall --agent "
-                f"{host.name} --scope {scope}{flag}` removes it."
-            )
-
-
-def _files(host: Host, places: Places) -> list[tuple[str, Path]]:
-    """Return the files in which an agent may have an entry, by scope."""
-    found = []
-    for scope in SCOPES:
-        with suppress(SettingsError):  # it has no such file here
-            found.append((scope, file_of(host, scope, places)))
-    return found
 
 
 def _print_hosts(options: InstallOptions) -> None:
     """Print the known agents: whether they are on this machine, and whether they have SkillPager."""
     places = Places()
     rows: list[dict[str, str | bool]] = []
-    for host in HOOKS if options.hook else HOSTS:
-        for scope, file in _files(host, places):
-            state = {"found": is_used(host, places), "installed": installed_entry(host, file) is not None}
+    for host, scope in product(hosts.HOOKS if options.hook else hosts.HOSTS, hosts.SCOPES):
+        with suppress(SettingsError):  # it has no such file here
+            file = hosts.file_of(host, scope, places)
+            state = {
+                "found": hosts.is_used(host, places),
+                "installed": installed_entry(host, file) is not None,
+            }
             rows.append({"agent": host.name, "scope": scope, "file": str(file), **state})
     if options.as_json:
         print_json({"agents": rows})
         return
-    words = {True: "yes", False: "no"}
-    print_table(
-        ["agent", "scope", "file", "found", "installed"],
-        [[words[cell] if isinstance(cell, bool) else cell for cell in row.values()] for row in rows],
-    )
+    columns = ["agent", "scope", "file", "found", "installed"]
+    words = {"True": "yes", "False": "no"}
+    print_table(columns, [[words.get(str(cell), str(cell)) for cell in row.values()] for row in rows])
     note("Choose one: skillpager install --agent NAME [--scope project] [--dry-run]")

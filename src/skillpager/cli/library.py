@@ -1,30 +1,39 @@
-"""`skillpager list` and `skillpager library`: the skills that are found, their check, and published ones."""
+"""`skillpager list`, `route`, `ask` and `library check`: many skills, found for a query, and checked."""
 
-from pathlib import Path
+import os
 from typing import Annotated
 
 import typer
 
+from skillpager.cli import session
 from skillpager.cli.messages import (
     FAILED,
     UsageError,
-    confirm,
     note,
     print_json,
     print_text,
     reported,
-    warn_of_some,
+    warn,
 )
 from skillpager.cli.options import (
     AsJson,
     EncoderOptions,
-    LibraryName,
+    Fill,
+    MaxTokens,
+    PagerOptions,
+    QueryArgument,
     SkillFolders,
-    StoreAddress,
-    StoreOptions,
-    Yes,
+    StyleName,
 )
-from skillpager.cli.views import counted, print_table, progress_bar
+from skillpager.cli.views import counted, note_page, print_table, progress_bar, token_count
+from skillpager.display_text import chance_words, percent, snippet, too_few_tokens
+from skillpager.errors import SettingsError, SkillError
+from skillpager.json_types import to_json
+from skillpager.library import FoundSkill, LibraryPage, RefusalReason
+from skillpager.library.agent_folders import search_folders, shown_folders
+from skillpager.library.routing.routes import MAX_TERMS, no_fit_words
+from skillpager.settings import load_settings
+from skillpager.tokens import default_counter
 
 DESCRIPTION_CHARS = 100
 
@@ -32,19 +41,7 @@ app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
 
 @reported
-def list_skills(
-    folders: Annotated[
-        list[Path] | None,
-        typer.Argument(
-            metavar="DIR",
-            help="Folders to search. [default: the conventional folders, see above]",
-            show_default=False,
-        ),
-    ] = None,
-    store: StoreAddress = None,
-    library: LibraryName = None,
-    as_json: AsJson = False,
-) -> None:
+def list_skills(folders: SkillFolders = None, *, options: EncoderOptions, as_json: AsJson = False) -> None:
     """List the skills in and below folders, and those that a PostgreSQL store has.
 
     Without DIR these folders are searched, in this order: those of SKILLPAGER_SKILLS_DIR; those in which
@@ -58,49 +55,156 @@ def list_skills(
       skillpager list examples/skills
       skillpager list --json
     """
-    from skillpager.cli import session
-    from skillpager.json_types import to_json
-    from skillpager.library import Library
-    from skillpager.library.agent_folders import search_folders, shown_folders
-    from skillpager.library.published import beside
-    from skillpager.output.formatting import snippet
-    from skillpager.settings import cache_folder
-
-    session.check_folders(folders or [])
-    settings = session.choose_settings(EncoderOptions(store=store, library=library))
-    places = folders or search_folders(settings.skills_dir)
-    # as a library it reads only skills that are new or have changed
-    cache = cache_folder(settings)
-    found = Library(lambda: session.open_pager(StoreOptions()), places, cache=cache).found()
-    published = session.open_published(settings)
-    if published is not None:
-        found += beside(found, published.skills(), None)
+    library = session.open_library(folders or [], options)
+    found = library.found()
     if not found:
-        there = "" if published is None else f" and in the library {published.place}"
-        note(f"no skills in {shown_folders(places)}{there}")
-    rows, faults = [], []
+        note(session.missing_skills(library))
+    rows = []
     for skill in found:
-        state = "user only" if skill.user_only else "ok"
+        state, told = "user only" if skill.user_only else "ok", snippet(skill.description, DESCRIPTION_CHARS)
         if skill.problem is not None:
-            state = "broken"
-            faults.append(f"{skill.path} cannot be read: {skill.problem}")
+            state, told = "broken", skill.problem
         elif skill.shadowed_by is not None:
-            state = "shadowed"
-            faults.append(
-                f"{skill.path} is shadowed by {skill.shadowed_by}, which was found first and has the same "
-                f"name, {skill.name}."
-            )
-        rows.append([skill.name, state, str(skill.path), snippet(skill.description, DESCRIPTION_CHARS)])
+            state, told = "shadowed", f"{skill.shadowed_by} has the same name and was found first"
+        rows.append([skill.name, state, str(skill.path), told])
     if as_json:
         print_json({"skills": [to_json(skill) for skill in found]})
     elif rows:
         print_table(["skill", "state", "path", "description"], rows)
-    warn_of_some(faults, remedy="see the column `state`, or `skillpager list --json` for the reasons")
+
+
+@reported
+def route(
+    query: QueryArgument,
+    folders: SkillFolders = None,
+    k: Annotated[
+        int, typer.Option("--max-skills", "-k", metavar="N", min=1, help="Print at most N skills.")
+    ] = 10,
+    *,
+    options: EncoderOptions,
+    as_json: AsJson = False,
+) -> None:
+    """Find the skills that QUERY needs, best first, each with its chance and the terms that it shares.
+
+    If perhaps no skill fits, a note says so. Names, descriptions and bodies of the skills are searched,
+    and what they mean; skills need not be indexed. The first search reads all skills and remembers them,
+    later ones read only what is new. `skillpager index` does the same ahead of time. --json has every number
+    that the chances were computed from.
+
+    \b
+    Examples:
+      skillpager route "which commit broke the tests" examples/skills
+      skillpager route "restore one table from a dump" examples/skills -k 3
+      skillpager route "the pod is stuck in Pending" examples/skills --json
+    """
+    query = session.read_query(query)
+    library = session.open_library(folders or [], options)
+    if missing := session.missing_skills(library):
+        note(missing)
+    with progress_bar("skills") as progress:
+        found = library.route(query, k=k, progress=progress)
+    if as_json:
+        print_json(to_json(found, "features"))
+        return
+    if found.searched and (no_fit := no_fit_words(found)):
+        note(no_fit)
+    rows = [
+        [
+            routed.skill.name,
+            chance_words(routed.chance),
+            " ".join(routed.terms[:MAX_TERMS]),
+            snippet(routed.skill.description),
+            str(routed.skill.path),
+        ]
+        for routed in found.skills
+    ]
+    if rows:
+        print_table(["skill", "chance", "terms", "description", "path"], rows, right=["chance"])
+
+
+@reported
+def ask(
+    query: QueryArgument,
+    folders: SkillFolders = None,
+    *,
+    options: PagerOptions,
+    max_tokens: MaxTokens = None,
+    max_skills: Annotated[
+        int, typer.Option("--max-skills", metavar="N", help="Most skills on the page.")
+    ] = 3,
+    fill: Fill = None,
+    style: StyleName = None,
+    as_json: AsJson = False,
+) -> None:
+    """Find the skills that QUERY needs, and print one page with what it needs of each.
+
+    If one skill suffices, the page is that of `skillpager page`. Several skills share --max-tokens; each
+    part stands under its skill's name. If no skill fits, a line says so and names the nearest ones.
+
+    \b
+    Examples:
+      skillpager ask "restore one table from a dump" examples/skills
+      skillpager ask "Find the commit that broke it. Then restore the table." examples/skills
+      skillpager ask "pod stuck in Pending" examples/skills --max-tokens 600
+      echo "remove duplicate rows" | skillpager ask - examples/skills --json
+    """
+    query = session.read_query(query)
+    library = session.open_library(folders or [], options)
+    session.note_estimates(library.pager.token_counter)
+    if missing := session.missing_skills(library):
+        widen = ", or widen the settings" if library.keep else ""
+        raise SkillError(f"There are {missing}: name folders with skills{widen}.")
+    with progress_bar("skills") as progress:
+        made = library.page(
+            query,
+            max_tokens=max_tokens,
+            max_skills=max_skills,
+            fill=fill,
+            style=style,
+            folder=True,
+            show=lambda skill: show_command(skill, options, by_path=bool(folders)),
+            progress=progress,
+        )
+    if as_json:
+        print_json(to_json(made))
+    else:
+        print_text(made.text)
+        _note_parts(made)
+    if made.least_tokens is not None:
+        raise SettingsError(too_few_tokens(made.least_tokens, "--max-tokens"))
+
+
+def show_command(skill: FoundSkill, options: PagerOptions, *, by_path: bool) -> str:
+    """Return the command that prints nodes of a skill when their ids follow it.
+
+    The skill is named by its name if that is looked for where it was found. A name that is a path, too, would
+    be read as one.
+    """
+    word = skill.name
+    if os.path.lexists(word) or (skill.published is None and (by_path or "/" in word or "\\" in word)):
+        word = str(skill.path)
+    return session.node_command("show", word, options)
+
+
+def _note_parts(made: LibraryPage) -> None:
+    """Print what the page holds, and which skills could not be read."""
+    for part in made.parts:
+        note_page(part.page, part.skill.name)
+    if len(made.parts) > 1:
+        saved = percent(1 - made.tokens / made.full_tokens, digits=1)
+        line = f"{len(made.parts)} skills, {token_count(made.tokens, exact=made.tokens_exact)}, {saved} saved"
+        if made.sufficiency is not None:
+            chance = chance_words(made.sufficiency)
+            line += f"; all parts hold what is needed with an estimated chance of {chance}"
+        note(line)
+    for each in made.refused:
+        if each.reason is RefusalReason.UNREADABLE:
+            warn(f"{each.skill.name} is passed over: {each.detail}")
 
 
 @app.callback()
 def library() -> None:
-    """Check a library of skills, or take skills out of a published one."""
+    """Check a library of skills."""
 
 
 @app.command()
@@ -109,11 +213,8 @@ def check(
     folders: SkillFolders = None,
     ignore: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="KIND", help="Leave out findings of this kind, such as licence. May be repeated."
-        ),
+        typer.Option(metavar="KIND", help="Leave out findings of a kind, such as licence; may be repeated."),
     ] = None,
-    *,
     as_json: AsJson = False,
 ) -> None:
     """Check skills as their authors would before others use them.
@@ -128,71 +229,25 @@ def check(
       skillpager library check examples/skills --ignore front-matter
       skillpager library check examples/skills/git-bisect --json
     """
-    from skillpager.cli import session
-    from skillpager.json_types import to_json
-    from skillpager.library.agent_folders import search_folders, shown_folders
-    from skillpager.library.checks import check_library
+    from skillpager.library.checks import check_library  # numpy
     from skillpager.library.skill_checks import Kind
-    from skillpager.settings import load_settings
-    from skillpager.tokens import default_counter
 
-    session.check_folders(folders or [])
+    places = session.check_folders(folders or []) or search_folders(load_settings().skills_dir)
     for kind in sorted(set(ignore or ()) - set(Kind)):
         raise UsageError(f"There is no kind {kind!r} of findings: the kinds are {', '.join(Kind)}.")
-    ignored = [Kind(kind) for kind in ignore or ()]
-    places = folders or search_folders(load_settings().skills_dir)
-    session.report_estimates(default_counter())
+    session.note_estimates(default_counter())
     with progress_bar("skills") as progress:
-        checked = check_library(places, ignore=ignored, progress=progress)
+        checked = check_library(places, ignore=[Kind(kind) for kind in ignore or ()], progress=progress)
     if as_json:
         print_json(to_json(checked))
     else:
-        for finding in checked.findings:
-            print_text(str(finding))
-    if not checked.skills:
-        note(f"no skills in {shown_folders(places)}")
-    else:
+        print_text("\n".join(map(str, checked.findings)))
+    if checked.skills:
         kinds = ", ".join(f"{count:,} {kind}" for kind, count in checked.counts.items())
         warnings = len(checked.findings) - checked.errors
         total = f"{counted(checked.errors, 'error')} and {counted(warnings, 'warning')}"
         note(f"{counted(checked.skills, 'skill')}: {total}{f' ({kinds})' if kinds else ''}")
+    else:
+        note(f"no skills in {shown_folders(places)}")
     if checked.errors:
         raise typer.Exit(FAILED)
-
-
-@app.command()
-@reported
-def remove(
-    names: Annotated[list[str], typer.Argument(metavar="NAME...", help="Names of published skills.")],
-    store: StoreAddress = None,
-    library: LibraryName = None,
-    *,
-    yes: Yes = False,
-) -> None:
-    """Take skills out of the library of a PostgreSQL store.
-
-    Processes on all hosts stop offering them within seconds. Their indexes stay until they are evicted.
-    The database is that of --store or SKILLPAGER_STORE.
-
-    \b
-    Examples:
-      skillpager library remove git-bisect --yes
-    """
-    from skillpager.cli import session
-    from skillpager.factories import make_store
-    from skillpager.library.published import remove_published
-    from skillpager.stores.postgres import PostgresStore
-
-    settings = session.choose_settings(EncoderOptions(store=store, library=library))
-    name = session.library_name(settings)
-    if name is None:
-        raise UsageError("There is no library: name a PostgreSQL database with --store.")
-    opened = make_store(settings)
-    assert isinstance(opened, PostgresStore)
-    published = opened.library(name)
-    confirm(
-        f"Take {counted(len(names), 'skill')} out of the library {published.place}?",
-        yes=yes,
-        remedy="add --yes to remove them",
-    )
-    note(f"removed: {', '.join(remove_published(published, names))}")

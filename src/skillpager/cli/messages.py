@@ -55,22 +55,11 @@ def warn(text: str) -> None:
 
 
 def warn_of_some(texts: Sequence[str], *, remedy: str) -> None:
-    """Print warnings, up to `MAX_WARNINGS`, and how many more there are; `--verbose` prints all."""
-    shown = texts if is_verbose() else texts[:MAX_WARNINGS]
-    for text in shown:
+    """Print warnings, up to `MAX_WARNINGS`, and how many more there are."""
+    for text in texts[:MAX_WARNINGS]:
         warn(text)
-    if more := len(texts) - len(shown):
+    if (more := len(texts) - MAX_WARNINGS) > 0:
         warn(f"{more:,} more warnings of this kind are not shown: {remedy}.")
-
-
-def is_verbose() -> bool:
-    """Return True if `--verbose` was given."""
-    return logging.getLogger("skillpager").isEnabledFor(logging.DEBUG)
-
-
-def print_trace(text: str) -> None:
-    """Print text that an option asked for to stderr, even with `--quiet`."""
-    _print_line(text.rstrip("\n"))
 
 
 def are_notes_shown() -> bool:
@@ -104,6 +93,26 @@ def print_json(value: Mapping[str, object]) -> None:
     sys.stdout.write(f"{escaped_json(text)}\n")
 
 
+def print_aside(text: str) -> None:
+    """Write text to stderr, even with `--quiet`."""
+    try:
+        sys.stderr.write(f"{printable(text.rstrip())}\n")
+        sys.stderr.flush()
+    except OSError:
+        # stderr is closed, so no message can be shown
+        _drop_output(sys.stderr)
+
+
+def print_error(error: SkillPagerError | OSError, *, as_json: bool) -> None:
+    """Print an error to stderr, as JSON or as a paragraph."""
+    if as_json:
+        from skillpager.json_types import error_json
+
+        print_aside(json.dumps(error_json(error), ensure_ascii=False))
+    else:
+        print_aside(f"error: {_hanging(str(error))}")
+
+
 def reported(command: Callable[..., None]) -> Callable[..., None]:
     """Make a command of a function: messages go to stderr, exceptions become exit codes.
 
@@ -133,7 +142,9 @@ def reported(command: Callable[..., None]) -> Callable[..., None]:
             # the reader of the output, such as `head`, has read enough
             _drop_output(sys.stdout)
         except Exception as error:
-            _report(error, as_json=as_json, verbose=verbose)
+            if verbose:
+                print_aside("".join(traceback.format_exception(error)))
+            print_error(_shown(error), as_json=as_json)
             raise typer.Exit(FAILED) from None
 
     run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
@@ -158,6 +169,26 @@ def _flattened(command: Callable[..., None]) -> tuple[list[Parameter], dict[str,
         Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=hint)
         for name, default, hint in options
     ], groups
+
+
+def _shown(error: Exception) -> SkillPagerError | OSError:
+    """Return the error to print for an exception."""
+    if isinstance(error, SkillPagerError):
+        return error
+    if isinstance(error, OSError):
+        # a disk that is full for the output stays full at exit, when Python would flush again
+        _drop_output(sys.stdout)
+        return OSError(
+            f"{error.filename or 'The output'} cannot be written or read: {error.strerror or error}."
+        )
+    if isinstance(error, ModuleNotFoundError) and (missing := missing_extra(error.name or "")):
+        return missing
+    place = traceback.extract_tb(error.__traceback__)[-1]
+    return SkillPagerError(
+        f"{type(error).__name__}: {error} ({Path(place.filename).name}, line {place.lineno}). Unless you "
+        f"named that code yourself, this is a bug in SkillPager: please report it at {ISSUES} with the "
+        "command; `--verbose` prints the traceback."
+    )
 
 
 def _listen(*, as_json: bool, quiet: bool, verbose: bool) -> None:
@@ -199,58 +230,12 @@ class _Handler(logging.Handler):
             text = f"{record.levelname.lower()}: {record.name}: {text}"
         if text not in self._printed:
             self._printed.add(text)
-            _print_line(text)
-
-
-def print_error(error: SkillPagerError | OSError, *, as_json: bool) -> None:
-    """Print an error to stderr, as JSON or as a paragraph."""
-    if as_json:
-        from skillpager.json_types import error_json
-
-        _print_line(json.dumps(error_json(error), ensure_ascii=False))
-    else:
-        _print_line(f"error: {_hanging(str(error))}")
-
-
-def _report(error: Exception, *, as_json: bool, verbose: bool) -> None:
-    if verbose:
-        _print_line("".join(traceback.format_exception(error)).rstrip())
-    shown: SkillPagerError | OSError
-    if isinstance(error, OSError):
-        # a disk that is full for the output stays full at exit, when Python would flush again
-        _drop_output(sys.stdout)
-        place = error.filename or "The output"
-        shown = OSError(f"{place} cannot be written or read: {error.strerror or error}.")
-        try:
-            Path.cwd()
-        except OSError:
-            shown = OSError("The current folder has been removed: change to another one.")
-    elif isinstance(error, SkillPagerError):
-        shown = error
-    elif isinstance(error, ModuleNotFoundError) and (missing := missing_extra(error.name or "")):
-        shown = missing
-    else:
-        place = traceback.extract_tb(error.__traceback__)[-1]
-        shown = SkillPagerError(
-            f"{type(error).__name__}: {error} ({Path(place.filename).name}, line {place.lineno}). Unless you "
-            f"named that code yourself, this is a bug in SkillPager: please report it at {ISSUES} with the "
-            "command; `--verbose` prints the traceback."
-        )
-    print_error(shown, as_json=as_json)
+            print_aside(text)
 
 
 def _hanging(text: str) -> str:
     """Return a message with its further lines indented: none of them passes for a message of its own."""
     return _LINE_BREAK.sub("\n    ", text)
-
-
-def _print_line(text: str) -> None:
-    try:
-        sys.stderr.write(f"{printable(text)}\n")
-        sys.stderr.flush()
-    except OSError:
-        # stderr is closed, so no message can be shown
-        _drop_output(sys.stderr)
 
 
 def _drop_output(stream: TextIO) -> None:

@@ -1,37 +1,65 @@
-"""`skillpager page`, `ask` and `route`: the part of a skill, or of a library's skills, that a query needs.
+"""`skillpager page`, `outline`, `show` and `graph`: a page, a map, some nodes and the edges of one skill."""
 
-Commands import what they work with when they run, so that `--help` and completion do not wait for it.
-"""
-
-import logging
-import os
-from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from skillpager.cli.messages import note, print_json, print_text, print_trace, reported, warn
+from skillpager.cli import session
+from skillpager.cli.messages import UsageError, note, print_aside, print_json, print_text, reported
 from skillpager.cli.options import (
     AsJson,
-    EncoderOptions,
+    Fill,
+    MaxTokens,
     PagerOptions,
-    PickOptions,
     QueryArgument,
     SkillArgument,
-    SkillFolders,
+    StrategyName,
     StyleName,
 )
-from skillpager.cli.outline import print_map
-from skillpager.cli.views import page_note, print_table, progress_bar, token_count
+from skillpager.cli.views import counted, note_page, print_table
+from skillpager.display_text import snippet, too_few_tokens
 from skillpager.errors import SettingsError, SkillError
+from skillpager.json_types import to_json
+from skillpager.output.graph import to_dot
+from skillpager.types import SkillIndex
 
 if TYPE_CHECKING:
-    from skillpager.library import FoundSkill, LibraryPage, RoutedSkill
-    from skillpager.types import Page
+    from skillpager.pager import SkillPager
 
-logger = logging.getLogger(__name__)
+SNIPPET_CHARS = 40
+
+
+@dataclass(frozen=True, slots=True)
+class PickOptions:
+    """How nodes are picked, as in `skillpager.types.PageOptions`."""
+
+    max_nodes: Annotated[
+        int | None,
+        typer.Option(
+            "--max-nodes",
+            "-k",
+            metavar="N",
+            help="Pick at most N nodes. [default: no limit with navigator, else 20, or 60 of over 100 nodes]",
+        ),
+    ] = None
+    max_tokens: MaxTokens = None
+    fill: Fill = None
+    sufficiency: Annotated[
+        float | None,
+        typer.Option(
+            metavar="P",
+            help="Stop once the page holds everything needed with this estimated probability, such as 0.9. "
+            "[default: stop when each remaining node adds too little for its tokens]",
+        ),
+    ] = None
+    mmr_lambda: Annotated[
+        float | None,
+        typer.Option(
+            "--lambda", metavar="X", help="Use mmr, weighing relevance (1) and variety (0). [default: 0.7]"
+        ),
+    ] = None
+    strategy: StrategyName = None
 
 
 @reported
@@ -42,14 +70,10 @@ def page(
     options: PagerOptions,
     style: StyleName = None,
     or_outline: Annotated[
-        bool,
-        typer.Option("--or-outline", help="If the query is empty, print the outline; stubs use this."),
+        bool, typer.Option("--or-outline", help="If the query is empty, print the outline, as stubs do.")
     ] = False,
     explain: Annotated[
-        bool,
-        typer.Option(
-            "--explain", help="Say on stderr why nodes are on the page, and why the next best are not."
-        ),
+        bool, typer.Option("--explain", help="Say on stderr why nodes are, or are not, on the page.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -68,272 +92,132 @@ def page(
       echo "restore one table" | skillpager page examples/skills/postgres-backup - --json
       cat examples/skills/git-bisect/SKILL.md | skillpager page - "skip a commit" -k 3
     """
-    from skillpager.cli import session
-
     query = session.read_query(query, skill=skill)
     pager = session.open_pager(options)
+    source = session.find_source(skill, pager)
     if or_outline and not query.strip():
-        index = session.load_skill(pager, session.find_source(skill, pager))
-        print_map(pager, index, skill, options, as_json=as_json)
+        print_map(pager, session.load_skill(pager, source), skill, options, as_json=as_json)
         return
-    source = session.find_source(skill, pager, after=query)
     show = session.node_command("show", skill, options)
     made = pager.page(source, query, **asdict(picked), style=style, show=show, folder=True)
     # strategies that estimate no needs have no reasons, and a skill that fits the budget has no picks
-    estimated = made.selection is not None and any(
-        pick.sufficiency is not None for pick in made.selection.picks
-    )
+    picks = made.selection.picks if made.selection else ()
+    estimated = any(pick.sufficiency is not None for pick in picks)
     reasons = pager.reasons(source, query, strategy=picked.strategy) if explain and estimated else {}
     index = session.load_skill(pager, source)
     if not index.nodes and not index.headings:
         raise SkillError(
             f"{skill} has nothing below its front matter: write the instructions there, or page another file."
         )
-
-    def print_notes() -> None:
-        if explain:
-            _print_explanation(made, reasons, show)
-        _print_note(made, len(index.nodes))
-
-    _report(made, reasons, print_notes, as_json=as_json)
-
-
-@dataclass(frozen=True, slots=True)
-class SharedPageOptions:
-    """Limits of a page that several skills share, as in `skillpager.library.LibraryPageOptions`."""
-
-    max_tokens: Annotated[
-        int | None,
-        typer.Option(
-            "--max-tokens",
-            metavar="N",
-            help="Longest page, names of skills and omission marks included. [default: no limit]",
-        ),
-    ] = None
-    max_skills: Annotated[
-        int | None,
-        typer.Option("--max-skills", metavar="N", help="Most skills on the page. [default: 3]"),
-    ] = None
-    fill: Annotated[
-        bool | None,
-        typer.Option(
-            "--fill/--no-fill",
-            help="Fill the page up to --max-tokens, even with what the query hardly needs. "
-            "[default: no-fill]",
-            show_default=False,
-        ),
-    ] = None
-
-
-@reported
-def ask(
-    query: QueryArgument,
-    folders: SkillFolders = None,
-    skills: Annotated[
-        list[Path] | None,
-        typer.Option("--skills", metavar="DIR", help="The same as DIR.", show_default=False),
-    ] = None,
-    *,
-    options: PagerOptions,
-    limits: SharedPageOptions,
-    style: StyleName = None,
-    explain: Annotated[
-        bool,
-        typer.Option(
-            "--explain",
-            help="Say on stderr which skills were chosen and refused, and why their nodes are there.",
-        ),
-    ] = False,
-    as_json: AsJson = False,
-) -> None:
-    """Find the skills that QUERY needs, and print one page with what it needs of each.
-
-    If one skill suffices, the page is that of `skillpager page`. Several skills share --max-tokens; each
-    part stands under its skill's name. If no skill fits, a line says so and names the nearest ones.
-
-    \b
-    Examples:
-      skillpager ask "restore one table from a dump" examples/skills
-      skillpager ask "Find the commit that broke it. Then restore the table." examples/skills
-      skillpager ask "pod stuck in Pending" examples/skills --max-tokens 600 --explain
-      echo "remove duplicate rows" | skillpager ask - examples/skills --json
-    """
-    from skillpager.cli import session
-
-    query = session.read_query(query, skill="")
-    named = [*(folders or []), *(skills or [])]
-    library = session.open_library(named, options, search=False)
-    if missing := session.missing_skills(library):
-        remedy = "name folders with skills"
-        raise SkillError(f"There are {missing}: {remedy}{', or widen the settings' if library.keep else ''}.")
-    with progress_bar("skills") as progress:
-        made = library.page(
-            query,
-            **{name: value for name, value in asdict(limits).items() if value is not None},
-            style=style,
-            folder=True,
-            show=lambda skill: show_command(skill, options, by_path=bool(named)),
-            progress=progress,
-        )
-
-    def print_notes() -> None:
-        if explain:
-            _print_choice(made)
-        _print_parts(made)
-
-    _report(made, {}, print_notes, as_json=as_json)
-
-
-def show_command(skill: "FoundSkill", options: PagerOptions, *, by_path: bool) -> str:
-    """Return the command that prints nodes of a skill when their ids follow it.
-
-    The skill is named by its name if that is looked for where it was found. A name that is a path, too, would
-    be read as one.
-    """
-    from skillpager.cli import session
-
-    word = skill.name
-    if os.path.lexists(word) or (skill.published is None and (by_path or "/" in word or "\\" in word)):
-        word = str(skill.path)
-    return session.node_command("show", word, options)
-
-
-def _report(
-    made: "Page | LibraryPage",
-    reasons: Mapping[str, Mapping[str, float]],
-    print_notes: Callable[[], None],
-    *,
-    as_json: bool,
-) -> None:
-    """Print a page, and notes on it; raise a `SettingsError` if it holds nothing because nothing fits."""
-    from skillpager.json_types import to_json
-    from skillpager.output.formatting import too_few_tokens
-
     if as_json:
         print_json({**to_json(made), **({"reasons": reasons} if reasons else {})})
     else:
         print_text(made.text)
-        print_notes()
+        if explain:
+            from skillpager.output.outline import explain_page  # numpy
+
+            print_aside(explain_page(made, reasons, show=show))
+        note_page(made)
     if made.least_tokens is not None:
         raise SettingsError(too_few_tokens(made.least_tokens, "--max-tokens"))
 
 
-def _print_explanation(made: "Page", reasons: Mapping[str, Mapping[str, float]], show: str) -> None:
-    """Print to stderr why nodes are on a page and others are not; `--verbose` adds every number."""
-    from skillpager.output.outline import explain_page, trace
-
-    print_trace(explain_page(made, reasons, show=show))
-    if made.selection:
-        logger.debug("every number of the selection:\n%s", trace(made.selection))
-
-
-def _print_note(made: "Page", nodes: int, name: str = "") -> None:
-    """Print what a page holds, of a skill with that number of nodes, and whether it covers the query."""
-    from skillpager.pages.gaps import not_covered
-
-    if made.least_tokens is None:
-        if selection := made.selection:  # a strategy may pick from other pieces than the index's nodes
-            nodes = len(selection.picks) + len(selection.skipped)
-        note((f"{name}: " if name else "") + page_note(made, nodes))
-    if uncovered := not_covered(made.covered):
-        note(f"the skill {f'{name} ' if name else ''}{uncovered}")
-
-
-def _print_choice(made: "LibraryPage") -> None:
-    """Print to stderr which skills have a part and why, and which have none."""
-    from skillpager.display_text import one_line
-    from skillpager.output.formatting import chance_words
-    from skillpager.output.outline import explain_page
-
-    for part in made.parts:
-        print_trace(f"{one_line(part.skill.name)} (chance {chance_words(part.chance)})")
-        print_trace(explain_page(part.page, show=part.show))
-    for each in made.refused:
-        name = one_line(each.skill.name)
-        print_trace(f"not on the page: {name} (chance {chance_words(each.chance)}): {one_line(each.detail)}")
-
-
-def _print_parts(made: "LibraryPage") -> None:
-    """Print what the page holds, and which skills could not be read."""
-    from skillpager.library import RefusalReason
-    from skillpager.output.formatting import chance_words, percent
-
-    for part in made.parts:
-        _print_note(part.page, len(part.page.nodes), part.skill.name)
-    if len(made.parts) > 1:
-        saved = percent(1 - made.tokens / made.full_tokens, digits=1)
-        line = f"{len(made.parts)} skills, {token_count(made.tokens, exact=made.tokens_exact)}, {saved} saved"
-        if made.sufficiency is not None:
-            chance = chance_words(made.sufficiency)
-            line += f"; all parts hold what is needed with an estimated chance of {chance}"
-        note(line)
-    for each in made.refused:
-        if each.reason is RefusalReason.UNREADABLE:
-            warn(f"{each.skill.name} is passed over: {each.detail}")
-
-
 @reported
-def route(
-    query: QueryArgument,
-    folders: SkillFolders = None,
-    k: Annotated[
-        int, typer.Option("--max-skills", "-k", metavar="N", min=1, help="Print at most N skills.")
-    ] = 10,
-    *,
-    options: EncoderOptions,
-    explain: Annotated[
-        bool, typer.Option("--explain", help="Print every number that the chances were computed from.")
-    ] = False,
+def outline(
+    skill: SkillArgument,
+    options: PagerOptions,
+    nodes: Annotated[bool, typer.Option("--nodes", help="List every node: id, type, lines, tokens.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Find the skills that QUERY needs, best first, each with its chance and the terms that it shares.
+    """Print a map of SKILL: its headings with lines, tokens, and the types of their nodes.
 
-    If perhaps no skill fits, a note says so. Names, descriptions and bodies of the skills are searched,
-    and what they mean; skills need not be indexed. The first search reads all skills and remembers them,
-    later ones read only what is new. `skillpager index` does the same ahead of time.
+    The map takes at most 400 tokens, or a tenth of the skill's; sections that do not fit are folded
+    into others. --json has all headings and nodes.
 
     \b
     Examples:
-      skillpager route "which commit broke the tests" examples/skills
-      skillpager route "restore one table from a dump" examples/skills -k 3 --explain
-      skillpager route "the pod is stuck in Pending" examples/skills --json
+      skillpager outline examples/skills/git-bisect
+      skillpager outline examples/skills/postgres-backup --nodes
+      skillpager outline examples/skills/kubernetes-debugging --scope body --json
     """
-    from skillpager.cli import session
-    from skillpager.json_types import to_json
-    from skillpager.library.routing.routes import MAX_TERMS, no_fit_words
-    from skillpager.output.formatting import chance_words, snippet
+    pager = session.open_pager(options)
+    index = session.load_skill(pager, session.find_source(skill, pager))
+    session.note_estimates(pager.token_counter)
+    if nodes and not as_json:
+        print_text(pager.outline(index, nodes=True))
+    else:
+        print_map(pager, index, skill, options, as_json=as_json)
 
-    query = session.read_query(query, skill="")
-    library = session.open_library(folders or [], options, counts=False)
-    with progress_bar("skills") as progress:
-        found = library.route(query, k=k, progress=progress)
+
+def print_map(
+    pager: "SkillPager", index: SkillIndex, skill: str, options: PagerOptions, *, as_json: bool
+) -> None:
+    """Print the map of a skill, with the commands that read its sections; or all nodes as JSON."""
     if as_json:
-        print_json(to_json(found, *(["features"] if explain else [])))
+        print_json(to_json(index, "nodes", "headings"))
         return
-    if found.searched and (no_fit := no_fit_words(found)):
-        note(no_fit)
-    rows = [
-        [
-            routed.skill.name,
-            chance_words(routed.chance),
-            " ".join(routed.terms[:MAX_TERMS]),
-            snippet(routed.skill.description),
-            str(routed.skill.path),
-        ]
-        for routed in found.skills
-    ]
-    if rows:
-        print_table(["skill", "chance", "terms", "description", "path"], rows, right=["chance"])
-    if explain:
-        print_text("\n".join(_explained(routed) for routed in found.skills))
+    show = session.node_command("show", skill, options)
+    list_nodes = session.node_command("outline", skill, options, "--nodes")
+    print_text(pager.outline(index, show=show, list_nodes=list_nodes, folder=True))
 
 
-def _explained(routed: "RoutedSkill") -> str:
-    """Return the reasons of a routed skill as lines of text."""
-    from skillpager.library.routing.routes import reason_words
+@reported
+def show(
+    skill: SkillArgument,
+    nodes: Annotated[
+        list[str],
+        typer.Argument(metavar="NODE", help="Ids (n12, n12-n16), lines (L30-57) or the title of a section."),
+    ],
+    options: PagerOptions,
+    style: StyleName = None,
+    as_json: AsJson = False,
+) -> None:
+    """Print nodes or sections of SKILL that a page left out.
 
-    lines = [f"\n{routed.skill.name}: {reason_words(routed)}"]
-    if routed.skill.user_only:
-        lines.append("  only its user may start it, no model")
-    lines += [f"  {name} {value:.3f}" for name, value in routed.features]
-    return "\n".join(lines)
+    \b
+    Examples:
+      skillpager show examples/skills/git-bisect n2
+      skillpager show examples/skills/postgres-backup n3-n5 L40-52
+      skillpager show examples/skills/postgres-backup "Restore one table"
+      skillpager show examples/skills/kubernetes-debugging references/storage.md:L1-20 --style plain
+    """
+    pager = session.open_pager(options)
+    index = session.load_skill(pager, session.find_source(skill, pager))
+    made = pager.expand(index, nodes, style=style)
+    if as_json:
+        print_json(to_json(made))
+    else:
+        print_text(made.text)
+
+
+@reported
+def graph(
+    skill: SkillArgument,
+    options: PagerOptions,
+    dot: Annotated[bool, typer.Option("--dot", help="Print Graphviz source.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Print the edges between the nodes of SKILL, as a table or as the source of a drawing.
+
+    \b
+    Examples:
+      skillpager graph examples/skills/git-bisect
+      skillpager graph examples/skills/git-bisect --dot > git-bisect.dot
+    """
+    if dot and as_json:
+        raise UsageError("Choose one of --dot and --json.")
+    pager = session.open_pager(options)
+    index = session.load_skill(pager, session.find_source(skill, pager))
+    if as_json:
+        print_json(to_json(index, "nodes", "edges"))
+    elif dot:
+        print_text(to_dot(index))
+    else:
+        rows = []
+        for edge in index.edges:
+            source, target = index.nodes[edge.source], index.nodes[edge.target]
+            words = [snippet(node.text, SNIPPET_CHARS) for node in (source, target)]
+            rows.append([source.id, str(edge.kind), target.id, f"{edge.weight:.2f}", *words])
+        columns = ["source", "kind", "target", "weight", "source text", "target text"]
+        print_table(columns, rows, right=["weight"])
+        note(f"{counted(len(index.edges), 'edge')} between {counted(len(index.nodes), 'node')}")

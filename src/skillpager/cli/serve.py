@@ -1,4 +1,4 @@
-"""`skillpager serve`: the HTTP service."""
+"""`skillpager mcp` and `serve`: skills for agents over the Model Context Protocol and HTTP."""
 
 import logging
 import os
@@ -6,24 +6,78 @@ import sys
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Annotated
 
-from skillpager.cli.messages import listening, note, reported
-from skillpager.cli.options import IndexOptions, SkillFolders
+import typer
+
+from skillpager.cli.messages import UsageError, listening, note, reported
+from skillpager.cli.options import IndexOptions, PagerOptions, SkillFolders
+from skillpager.cli.session import missing_skills, note_estimates, open_library
 from skillpager.errors import require_extra
 from skillpager.http.options import ServerOptions, check_options
-
-if TYPE_CHECKING:
-    from skillpager.library import Library
+from skillpager.library import Library
+from skillpager.tokens import default_counter
 
 
 @reported
-def serve(
+def mcp(
     folders: SkillFolders = None,
     *,
-    limits: ServerOptions,
-    options: IndexOptions,
+    http: Annotated[
+        bool, typer.Option("--http", help="Listen on a loopback port instead of stdin and stdout.")
+    ] = False,
+    port: Annotated[
+        int | None,
+        typer.Option("--port", metavar="N", min=0, max=65535, help="Port for --http. [default: 8642]"),
+    ] = None,
+    ceiling: Annotated[
+        int | None, typer.Option(metavar="N", help="Most tokens in one reply. [default: 12000]")
+    ] = None,
+    text_only: Annotated[  # noqa: ARG001 - entries in agents' files have it
+        bool, typer.Option("--text-only", hidden=True, help="Has no effect: every reply is text.")
+    ] = False,
+    resend: Annotated[
+        bool, typer.Option("--resend", help="Repeat nodes that were already sent in the same session.")
+    ] = False,
+    options: PagerOptions,
 ) -> None:
+    """Offer skills to agents as an MCP server.
+
+    An agent starts this command itself and talks to it over stdin and stdout. Tools: list_skills,
+    search_skills, load_skill, read_skill_nodes, get_skill_outline; each skill is a prompt and a
+    resource, too. With --http one server is shared by all agents on this machine.
+
+    \b
+    Examples:
+      skillpager mcp examples/skills < /dev/null
+      skillpager mcp --ceiling 5000 < /dev/null
+    """
+    if port is not None and not http:
+        raise UsageError("--port needs --http: add --http, or leave --port out.")
+    require_extra("mcp", extra="mcp", purpose="`skillpager mcp`")
+    from skillpager.mcp import server as mcp_server
+    from skillpager.mcp.tools import DEFAULT_CEILING, ToolOptions
+
+    tools = ToolOptions(DEFAULT_CEILING if ceiling is None else ceiling, resend, options.scope)
+    library = open_library(folders or [], options)
+    if http and (missing := missing_skills(library)):
+        note(missing)
+    server = mcp_server.make_server(library, tools)
+    if http:
+        listening_at = mcp_server.open_port(mcp_server.DEFAULT_PORT if port is None else port)
+        note(f"MCP server at {mcp_server.address_of(listening_at)}; Ctrl-C stops it")
+        mcp_server.serve_http(server, listening_at)
+        return
+    if sys.stdin.isatty():
+        note("waiting for an MCP client on stdin; agents start this command (docs/hosts.md)")
+    # instructions of this text name no skill, and do not mention that there are many
+    if server.instructions == mcp_server.USE and (missing := missing_skills(library)):
+        note(missing)
+    mcp_server.serve_pipe(server)
+
+
+@reported
+def serve(folders: SkillFolders = None, *, limits: ServerOptions, options: IndexOptions) -> None:
     """Serve pages over HTTP until interrupted.
 
     /v1/openapi.json describes the API and docs/http.md explains it. Needs `pip install
@@ -37,18 +91,19 @@ def serve(
     """
     for package in ("fastapi", "uvicorn", "prometheus_fastapi_instrumentator"):
         require_extra(package, extra="server", purpose="The HTTP service")
-    from skillpager.cli.session import open_library
     from skillpager.http import server as http_server
 
     check_options(limits)
     library = open_library(folders or [], options)
+    note_estimates(default_counter())
+    if missing := missing_skills(library):
+        note(missing)
 
     def announce(url: str) -> None:
         note(f"serving at {url}; Ctrl+C ends it")
 
     if limits.workers > 1:
-        # each process opens the library for itself; this one has said what there is to say about it
-        library.close()
+        library.close()  # each process opens the library for itself
         start = partial(_open_again, listening(), folders or [], options, access_log=limits.access_log)
         http_server.serve_workers(start, limits, announce=announce)
         return
@@ -76,11 +131,9 @@ def _print_access() -> None:
 
 def _open_again(
     listen: Callable[[], None], folders: Sequence[Path], options: IndexOptions, *, access_log: bool
-) -> "Library":
+) -> Library:
     """Return the skills on offer in another process of the service, whose messages are as in the first."""
-    from skillpager.cli.session import open_library
-
     listen()
     if access_log:
         _print_access()
-    return open_library(folders, options, counts=False, search=False)
+    return open_library(folders, options)

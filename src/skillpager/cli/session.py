@@ -8,12 +8,13 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from skillpager.cli.messages import UsageError, are_notes_shown, note, warn
+from skillpager.cli.messages import UsageError, note, warn
 from skillpager.cli.options import PagerOptions, StoreOptions
 from skillpager.errors import SettingsError, SkillError, install_command
 from skillpager.library import Library, locate, settings_filter
 from skillpager.library.agent_folders import search_folders, shown_folders
-from skillpager.parsing.skill import ENTRY_FILE, decode
+from skillpager.library.published import published_skills
+from skillpager.parsing.skill import decode
 from skillpager.settings import (
     DEFAULT_LIBRARY,
     NO_LIBRARY,
@@ -23,13 +24,10 @@ from skillpager.settings import (
     hide_secrets,
     load_settings,
 )
-from skillpager.tokens import default_counter
-from skillpager.types import TokenCounter
+from skillpager.types import Skill, SkillIndex, TokenCounter
 
 if TYPE_CHECKING:
-    from skillpager.library.published import PublishedSkills
     from skillpager.pager import SkillPager
-    from skillpager.types import Skill, SkillIndex, Store
 
 STDIN = "-"
 STDIN_PLACE = "stdin"
@@ -50,52 +48,35 @@ def library_name(settings: Settings) -> str | None:
     return settings.library if settings.store and settings.library != NO_LIBRARY else None
 
 
-def open_pager(options: StoreOptions, *, show_batches: bool = True) -> "SkillPager":
-    """Return a pager with the options applied; on a terminal it shows the progress of an LLM classifier."""
-    # numpy and the splitter, which commands without a pager need not load
-    from skillpager.pager import SkillPager
+def open_pager(options: StoreOptions) -> "SkillPager":
+    """Return a pager with the options applied."""
+    from skillpager.pager import SkillPager  # numpy, which commands without a pager need not load
 
-    def print_batch(done: int, total: int) -> None:
-        sys.stderr.write(f"\rtyping nodes: batch {done} of {total}" + ("\n" if done == total else ""))
-        sys.stderr.flush()
-
-    watched = show_batches and are_notes_shown() and sys.stderr.isatty()
-    return SkillPager(settings=choose_settings(options), progress=print_batch if watched else None)
+    return SkillPager(settings=choose_settings(options))
 
 
-def check_folders(folders: Sequence[Path]) -> None:
-    """Raise a `SkillError` for an argument that is not a folder."""
-    for folder in folders:
+def check_folders(named: Sequence[Path]) -> Sequence[Path]:
+    """Return the arguments of a command that have to be folders."""
+    for folder in named:
         if not folder.is_dir():
             raise SkillError(f"{folder} is not a folder: name folders that contain skills.")
+    return named
 
 
 def open_library(
-    folders: Sequence[Path], options: StoreOptions, *, counts: bool = True, search: bool = True
+    named: Sequence[Path], options: StoreOptions, *, folders: Sequence[Path] | None = None
 ) -> Library:
-    """Return the skills of folders, with the options applied; their pager is made when needed.
+    """Return the skills of folders that the settings let pass; their pager is made when it is needed.
 
     Args:
-        folders: The folders; none for the conventional ones.
-        options: Options of the command.
-        counts: Whether the command shows counts of tokens.
-        search: Search at once, and print a note if there are no skills.
+        named: Arguments of the command; none for the conventional folders.
+        options: Its options.
+        folders: Folders to search instead, which need not be there.
     """
-    check_folders(folders)
     settings = choose_settings(options)
-    if counts:
-        report_estimates(default_counter())
-    library = library_of(folders or search_folders(settings.skills_dir), options, settings)
-    if search and (missing := missing_skills(library)):
-        note(missing)
-    return library
-
-
-def library_of(folders: Sequence[Path], options: StoreOptions, settings: Settings) -> Library:
-    """Return the skills of folders that the settings let pass; their pager is made when needed."""
     return Library(
-        lambda: open_pager(options, show_batches=False),
-        folders,
+        lambda: open_pager(options),
+        folders or check_folders(named) or search_folders(settings.skills_dir),
         cache=cache_folder(settings),
         keep=settings_filter(settings),
         published=library_name(settings),
@@ -111,23 +92,7 @@ def missing_skills(library: Library) -> str:
     return f"no skills{wanted} in {shown_folders(library.folders)}{published}"
 
 
-def open_published(settings: Settings, store: "Store | None" = None) -> "PublishedSkills | None":
-    """Return the published skills on offer; None if the store has no libraries, or none is wanted.
-
-    Args:
-        settings: Settings of this process.
-        store: Their store, if it is open already.
-    """
-    library = library_name(settings)
-    if library is None:
-        return None
-    from skillpager.factories import make_store
-    from skillpager.library.published import published_skills
-
-    return published_skills(make_store(settings) if store is None else store, library)
-
-
-def load_skill(pager: "SkillPager", source: "Path | str | Skill") -> "SkillIndex":
+def load_skill(pager: "SkillPager", source: Path | str | Skill) -> SkillIndex:
     """Return the index of a skill, and print the skill's warnings."""
     index = pager.index(source)
     for warning in index.skill.warnings:
@@ -135,22 +100,10 @@ def load_skill(pager: "SkillPager", source: "Path | str | Skill") -> "SkillIndex
     return index
 
 
-def find_source(skill: str, pager: "SkillPager", *, after: str = "") -> "Path | str | Skill":
-    """Return the path that SKILL names, the published skill, or the Markdown on stdin for `-`.
-
-    Args:
-        skill: The argument SKILL.
-        pager: Has the settings, and the store with published skills.
-        after: The argument after it, in case the two are in the wrong order.
-
-    Raises:
-        SkillError: There is no such skill, or stdin is not UTF-8 text.
-        StoreError: The store with published skills cannot be read.
-        UsageError: `after` is the skill.
-    """
+def find_source(skill: str, pager: "SkillPager") -> Path | str | Skill:
+    """Return the path that SKILL names, the published skill, or the Markdown on stdin for `-`."""
     settings = pager.settings
     if skill == STDIN:
-        _explain_end("skill")
         # a few bytes over the limit are enough for the pager to see that it is too large and refuse it
         data = sys.stdin.buffer.read(settings.max_bytes + 8)
         text = decode(data, STDIN_PLACE, complete=len(data) <= settings.max_bytes)
@@ -159,30 +112,13 @@ def find_source(skill: str, pager: "SkillPager", *, after: str = "") -> "Path | 
     try:
         return find_skill(skill, settings)
     except SkillError:
-        if (published := open_published(settings, pager.store)) is not None:
+        if library := library_name(settings):
+            published = published_skills(pager.store, library)
             # lists show the name behind that of the library
-            found = published.find(skill.removeprefix(f"{settings.library}:"))
-            if found is not None:
+            found = published and published.find(skill.removeprefix(f"{library}:"))
+            if found:
                 return found.read(scope=settings.scope)
-        if _is_skill(after):
-            raise UsageError(f"{skill!r} is no skill, but {after!r} is: SKILL comes first.") from None
         raise
-
-
-def _is_skill(text: str) -> bool:
-    """Return whether a text is the path of a skill folder or of a Markdown file."""
-    try:
-        path = Path(text).expanduser()
-        return (path / ENTRY_FILE).is_file() or (path.suffix.lower() == ".md" and path.is_file())
-    except (OSError, RuntimeError, ValueError):  # no text of a path
-        return False
-
-
-def _explain_end(what: str) -> None:
-    """Print how to end the input of a command, if that is typed."""
-    if sys.stdin.isatty():
-        end = "Ctrl-Z and Enter" if sys.platform == "win32" else "Ctrl-D on a line of its own"
-        note(f"Type the {what}; {end} ends it.")
 
 
 def find_skill(skill: str, settings: Settings) -> Path:
@@ -190,17 +126,11 @@ def find_skill(skill: str, settings: Settings) -> Path:
     return locate(skill, lambda: search_folders(settings.skills_dir))
 
 
-def read_query(query: str, *, skill: str) -> str:
-    """Return the query, read from stdin if it is `-`.
-
-    Raises:
-        UsageError: Skill and query are both to come from stdin.
-        SettingsError: The query is not UTF-8.
-    """
+def read_query(query: str, *, skill: str = "") -> str:
+    """Return the query, read from stdin if it is `-`."""
     if query == STDIN:
         if skill == STDIN:
             raise UsageError("SKILL and QUERY cannot both come from stdin: pass one of them as an argument.")
-        _explain_end("query")
         query = sys.stdin.buffer.read().decode(errors="surrogateescape").strip()
     try:
         query.encode()
@@ -215,19 +145,18 @@ def node_command(name: str, skill: str, options: PagerOptions, *flags: str) -> s
         return ""
     # a page must not show a password; without the option the command reads the same nodes, from another index
     store = options.store if options.store and hide_secrets(options.store) == options.store else None
-    words = ["skillpager", name, skill, *flags]
     chosen = {
-        "scope": options.scope,
-        "cache-dir": options.cache_dir,
-        "store": store,
-        "library": options.library,
+        "--scope": options.scope,
+        "--cache-dir": options.cache_dir,
+        "--store": store,
+        "--library": options.library,
     }
-    for option, value in chosen.items():
-        words += [f"--{option}", str(value)] if value else []
+    words = ["skillpager", name, skill, *flags]
+    words += [word for option, value in chosen.items() if value for word in (option, str(value))]
     return subprocess.list2cmdline(words) if sys.platform == "win32" else shlex.join(words)
 
 
-def report_estimates(counter: TokenCounter) -> None:
+def note_estimates(counter: TokenCounter) -> None:
     """Print a note if token counts are estimates."""
     if not counter.exact:
         note(f"Token counts are estimates: `{install_command('tokens')}` makes them exact.")

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from skillpager.display_text import percent
 from skillpager.library.copies import Sketch, find_copies, sketch_of
 from skillpager.library.discovery import Progress, skill_folders, stub_of
 from skillpager.library.skill_checks import (
@@ -24,7 +25,6 @@ from skillpager.library.skill_checks import (
     read_for_check,
     shown_value,
 )
-from skillpager.output.formatting import percent
 from skillpager.parsing.skill import ENTRY_FILE
 from skillpager.strategies.navigator.lexical import terms_of
 from skillpager.types import FloatArray, Skill

@@ -10,7 +10,7 @@ import logging
 import threading
 import time
 import zlib
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,7 +22,6 @@ from skillpager.library.discovery import (
     Keep,
     Published,
     is_user_only,
-    similar_names,
     stated_licence,
     stub_of,
 )
@@ -269,20 +268,6 @@ class Publisher:
         """
         gone = sorted(self._states.keys() - self.names)
         return self._library.remove(gone) if gone else []
-
-
-def remove_published(library: "PostgresLibrary", names: Collection[str]) -> list[str]:
-    """Take skills out of a library; return their names.
-
-    Raises:
-        SkillError: One of them is not in the library; nothing is removed.
-        StoreError: The store cannot be written.
-    """
-    known = {skill.name for skill in _present(library)}
-    if missing := [name for name in names if name not in known]:
-        hint = similar_names(missing[0], known) or f"it has {len(known)} skills."
-        raise SkillError(f"There is no skill {missing[0]!r} in the library {library.place}: {hint}")
-    return library.remove(list(names))
 
 
 def _present(library: "PostgresLibrary") -> list[PublishedSkill]:

@@ -8,7 +8,7 @@ import json
 import logging
 import socket
 import sys
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
@@ -32,11 +32,10 @@ from pydantic_core import core_schema
 
 from mcp import types
 from skillpager.caches import LRUCache
-from skillpager.display_text import encodable
+from skillpager.display_text import encodable, snippet
 from skillpager.errors import SettingsError, SkillPagerError
 from skillpager.library import FoundSkill, Library
 from skillpager.mcp.tools import TOOLS, Memory, ToolCall, ToolOptions
-from skillpager.output.formatting import snippet
 
 if TYPE_CHECKING:
     import uvicorn
@@ -89,7 +88,6 @@ class State:
 
     library: Library
     options: ToolOptions
-    listed: Callable[[], None]
     memories: LRUCache[str, Memory]
 
 
@@ -97,10 +95,8 @@ Context = ServerRequestContext[State]
 SkillServer = Server[State]
 
 
-def make_server(
-    library: Library, options: ToolOptions | None = None, *, listed: Callable[[], None] = lambda: None
-) -> SkillServer:
-    """Return a server that offers the skills of a library; it calls `listed` when it has listed its tools.
+def make_server(library: Library, options: ToolOptions | None = None) -> SkillServer:
+    """Return a server that offers the skills of a library.
 
     The search for skills that begins here goes on in a thread if it takes long.
     """
@@ -110,7 +106,7 @@ def make_server(
 
     @asynccontextmanager
     async def state(_: SkillServer) -> AsyncIterator[State]:
-        yield State(library, options or ToolOptions(), listed, LRUCache(MAX_SESSIONS))
+        yield State(library, options or ToolOptions(), LRUCache(MAX_SESSIONS))
 
     return Server(
         NAME,
@@ -157,7 +153,6 @@ async def list_tools(context: Context, _: types.PaginatedRequestParams | None) -
         )
         for name, tool in _tools().items()
     ]
-    state.listed()
     return types.ListToolsResult(tools=tools)
 
 

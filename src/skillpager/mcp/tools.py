@@ -13,9 +13,9 @@ from typing import Annotated, Literal, TypeVar
 
 from pydantic import Field
 
+from skillpager.display_text import chance_words, snippet, too_few_tokens
 from skillpager.errors import NodeNotFoundError, SettingsError
 from skillpager.library import Library, LibraryPage
-from skillpager.output.formatting import chance_words, snippet, too_few_tokens
 from skillpager.pages.gaps import folder_line, notice_of, omissions_of, skill_tag, tag_of
 from skillpager.parsing.folder import own_folder, read_own_file
 from skillpager.parsing.lines import split_lines

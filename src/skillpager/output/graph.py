@@ -1,6 +1,5 @@
-"""A skill's graph as DOT and Mermaid source, and the colors and settings of all drawings."""
+"""A skill's graph as DOT source, and the colors and settings of all drawings."""
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -11,7 +10,7 @@ from skillpager.display_text import one_line
 from skillpager.errors import require_extra
 from skillpager.types import EdgeKind, Node, NodeType, SkillIndex
 
-LABEL_LENGTH = 40  # characters of a node's text in DOT and Mermaid
+LABEL_LENGTH = 40  # characters of a node's text in a drawing
 
 # Okabe and Ito's palette, safe for color-blind readers; blue, green, orange and purple as in the paper
 TYPE_COLORS: Mapping[NodeType, str] = MappingProxyType(
@@ -32,20 +31,45 @@ EDGE_COLORS: Mapping[EdgeKind, str] = MappingProxyType(
         EdgeKind.CONDITION: "#AA1144",
     }
 )
+_STYLES = {"sequence": "solid", "semantic": "dotted", "reference": "bold", "condition": "dashed"}
+_TINT = "22"  # opacity of fills, hexadecimal: black text is legible on every color
 _MARKUP = re.compile(r"^[\s>|#*+-]+|`{3,}\S*|~{3,}\S*|\*\*")
 _LINK = re.compile(r"!?\[([^\]]*)\]\([^)\s]*\)")
 _TABLE_RULE = re.compile(r"(?:\|\s*)*:?-{3,}:?\s*\|[\s|:-]*")
-_TINT = "22"  # opacity of fills, hexadecimal: black text is legible on every color
-_DOT_STYLES = {"sequence": "solid", "semantic": "dotted", "reference": "bold", "condition": "dashed"}
-_MERMAID_LINKS = {"sequence": "-->", "semantic": "-.->", "reference": "==>", "condition": "-->|condition|"}
 
 _settings = Lock()  # Matplotlib's settings belong to the process
+
+
+def to_dot(index: SkillIndex) -> str:
+    """Return the graph in Graphviz's DOT language, for `dot -Tsvg`.
+
+    Only sequence edges determine the layout, so the nodes stay in document order.
+    """
+    lines = [
+        f"digraph {_quoted(one_line(index.skill.name))} {{",
+        '  node [shape=box, style="rounded,filled", penwidth=2, fontname="Helvetica"];',
+    ]
+    for node in index.nodes:
+        label = _quoted(f"{node.id} · {node.type}\n{summarize(node)}")
+        color = TYPE_COLORS[node.type]
+        lines.append(f'  n{node.ordinal} [label={label}, color="{color}", fillcolor="{color}{_TINT}"];')
+    for edge in index.edges:
+        kind, free = edge.kind, "" if edge.kind is EdgeKind.SEQUENCE else ", constraint=false"
+        style = f'style={_STYLES[kind]}, color="{EDGE_COLORS[kind]}", tooltip="{kind}"{free}'
+        lines.append(f"  n{edge.source} -> n{edge.target} [{style}];")
+    return "\n".join([*lines, "}", ""])
 
 
 def summarize(node: Node, length: int = LABEL_LENGTH) -> str:
     """Return the first `length` characters of a node on one line, without most Markdown markup."""
     bare = _LINK.sub(r"\1", _TABLE_RULE.sub("| ", _MARKUP.sub("", node.text[: 4 * length])))
     return one_line(bare, length)
+
+
+def _quoted(text: str) -> str:
+    """Return `text` as a quoted DOT string; Graphviz interprets backslashes and character entities."""
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("&", "&amp;").replace("\n", "\\n")
+    return f'"{escaped}"'
 
 
 @contextmanager
@@ -67,56 +91,3 @@ def own_settings(changes: Mapping[str, object], *, extra: str, purpose: str) -> 
         matplotlib.rcdefaults()
         matplotlib.rcParams.update({"svg.hashsalt": "skillpager", "text.hinting": "no_hinting", **changes})
         yield
-
-
-def to_dot(index: SkillIndex) -> str:
-    """Return the graph in Graphviz's DOT language, for `dot -Tsvg`.
-
-    Only sequence edges determine the layout, so the nodes stay in document order.
-    """
-    lines = [
-        f"digraph {_dot_string(one_line(index.skill.name))} {{",
-        '  node [shape=box, style="rounded,filled", penwidth=2, fontname="Helvetica"];',
-    ]
-    for node in index.nodes:
-        label = _dot_string(f"{node.id} · {node.type}\n{summarize(node)}")
-        color = TYPE_COLORS[node.type]
-        lines.append(f'  n{node.ordinal} [label={label}, color="{color}", fillcolor="{color}{_TINT}"];')
-    for edge in index.edges:
-        kind, free = edge.kind, "" if edge.kind is EdgeKind.SEQUENCE else ", constraint=false"
-        style = f'style={_DOT_STYLES[kind]}, color="{EDGE_COLORS[kind]}", tooltip="{kind}"{free}'
-        lines.append(f"  n{edge.source} -> n{edge.target} [{style}];")
-    return "\n".join([*lines, "}", ""])
-
-
-def to_mermaid(index: SkillIndex) -> str:
-    """Return the graph as a Mermaid flowchart.
-
-    Mermaid refuses charts of more than 500 edges or 50,000 characters, unless the embedding page raises
-    `maxEdges` and `maxTextSize`.
-    """
-    title = json.dumps(one_line(index.skill.name), ensure_ascii=False)
-    lines = ["---", f"title: {title}", "---", "flowchart TD"]
-    for node in index.nodes:
-        label = f"{node.id} · {node.type}<br/>{_mermaid_text(summarize(node))}"
-        lines.append(f'  n{node.ordinal}["{label}"]:::{node.type}')
-    lines += [f"  n{edge.source} {_MERMAID_LINKS[edge.kind]} n{edge.target}" for edge in index.edges]
-    lines += [
-        f"  classDef {kind} fill:{color}{_TINT},stroke:{color},stroke-width:2px"
-        for kind, color in TYPE_COLORS.items()
-    ]
-    for kind, color in EDGE_COLORS.items():
-        if numbers := [str(number) for number, edge in enumerate(index.edges) if edge.kind is kind]:
-            lines.append(f"  linkStyle {','.join(numbers)} stroke:{color}")
-    return "\n".join([*lines, ""])
-
-
-def _dot_string(text: str) -> str:
-    """Return `text` as a quoted DOT string; Graphviz interprets backslashes and character entities."""
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("&", "&amp;").replace("\n", "\\n")
-    return f'"{escaped}"'
-
-
-def _mermaid_text(text: str) -> str:
-    """Return `text` with ASCII symbols, except plain punctuation, as Mermaid's character codes."""
-    return re.sub(r"[^\w .,:;/\x80-\U0010ffff-]", lambda match: f"#{ord(match[0])};", text)

@@ -10,8 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
-from skillpager.display_text import line_range, one_line
-from skillpager.output.formatting import percent, snippet
+from skillpager.display_text import line_range, one_line, percent, snippet
 from skillpager.pages.gaps import command_for, is_file_address, notice_of, skill_tag
 from skillpager.sections import open_headings
 from skillpager.types import (
@@ -58,32 +57,21 @@ SHOWN_SIGNALS = 3
 # an explanation shows so many of the nodes that are left out, and so many characters of each
 NEXT_BEST = 5
 BEGINS_CHARS = 40
-# the number by which a strategy decides, in words
-NEEDED = "needed"
-SCORES: dict[str, str] = {
-    ScoreKind.NEED: NEEDED,
-    ScoreKind.MMR_MARGIN: "new and relevant",
-    ScoreKind.COSINE: "relevant",
-    ScoreKind.SECTION: "section relevant",
-    ScoreKind.BM25: "words in common",
-}
-WHY_NOT = {
-    SkipReason.MAX_NODES: "the page has its number of nodes",
-    SkipReason.MAX_TOKENS: "the page would be too long",
-    SkipReason.SUFFICIENCY: "the page probably has all that is needed",
-    SkipReason.NEGATIVE_MARGINAL: "repeats the page more than it helps",
-    SkipReason.BELOW_THRESHOLD: "adds too little for its tokens",
-    SkipReason.NOT_REACHED: "the strategy did not come to it",
-    SkipReason.NOT_IN_POOL: "the strategy picks no nodes of its type",
-}
-REMEDIES = {
-    SkipReason.MAX_NODES: "raise --max-nodes",
-    SkipReason.MAX_TOKENS: "raise --max-tokens",
-    SkipReason.SUFFICIENCY: "raise --sufficiency",
-    SkipReason.NEGATIVE_MARGINAL: "raise --lambda",
-    SkipReason.BELOW_THRESHOLD: "ask for --sufficiency 0.95, or for --fill with --max-tokens",
-    SkipReason.NOT_REACHED: "name more of the task in the query, or leave out --strategy",
-    SkipReason.NOT_IN_POOL: "leave out --strategy",
+# why a node is not on a page, and what changes that
+SKIPPED: dict[str, tuple[str, str]] = {
+    SkipReason.MAX_NODES: ("the page has its number of nodes", "raise --max-nodes"),
+    SkipReason.MAX_TOKENS: ("the page would be too long", "raise --max-tokens"),
+    SkipReason.SUFFICIENCY: ("the page probably has all that is needed", "raise --sufficiency"),
+    SkipReason.NEGATIVE_MARGINAL: ("repeats the page more than it helps", "raise --lambda"),
+    SkipReason.BELOW_THRESHOLD: (
+        "adds too little for its tokens",
+        "ask for --sufficiency 0.95, or for --fill with --max-tokens",
+    ),
+    SkipReason.NOT_REACHED: (
+        "the strategy did not come to it",
+        "name more of the task in the query, or leave out --strategy",
+    ),
+    SkipReason.NOT_IN_POOL: ("the strategy picks no nodes of its type", "leave out --strategy"),
 }
 
 
@@ -97,27 +85,16 @@ class SkillMap:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A line of a map: a file, or a section without its subsections, and what is folded into it.
+    """A line of a map: a file, or a section without its subsections, and what is folded into it."""
 
-    Attributes:
-        title: The heading's title, the first words of a text without a heading, or the file's path.
-        depth: Number of parts that contain it.
-        file: Its file.
-        start_line: Line of its heading, or of its first node; 0 for a file with nothing folded into it.
-        end_line: Its last line.
-        nodes: Its nodes.
-        is_file: Whether it is a file, not a section.
-        sections: Number of sections folded into it.
-    """
-
-    title: str
-    depth: int
+    title: str  # a heading's title, the first words of a text without a heading, or a file's path
+    depth: int  # number of parts that contain it
     file: str
-    start_line: int
+    start_line: int  # of its heading, or of its first node; 0 for a file with nothing folded into it
     end_line: int
     nodes: tuple[Node, ...] = ()
     is_file: bool = False
-    sections: int = 0
+    sections: int = 0  # number of sections folded into it
 
 
 def outline_map(
@@ -333,42 +310,34 @@ def explain_page(
     selection = page.selection
     if page.complete or selection is None:
         return "The whole skill is on the page: it fits the limits, so nothing had to be picked.\n"
-    score = SCORES.get(selection.score_kind, "score")
     total = len(selection.picks) + len(selection.skipped)
     lines = [f"Picked {len(selection.picks)} of {total} nodes with {selection.strategy}, in this order:"]
-    lines += [
-        _explained(pick, score, _signals((reasons or {}).get(pick.node.id, {}))) for pick in selection.picks
-    ]
+    for pick in selection.picks:
+        shares = sorted((reasons or {}).get(pick.node.id, {}).items(), key=lambda item: -item[1])
+        signals = [SIGNALS.get(name, name) for name, share in shares[:SHOWN_SIGNALS] if share >= LEAST_SHARE]
+        lines.append(_explained(pick, selection.score_kind, ", ".join(signals)))
     shown = {node.id for node in page.nodes}
     if filled := len(shown) - len(selection.picks):
         lines.append(f"On the page, too: {filled} between them, where a mark would be as long as the text.")
-    lines += _left_out([skip for skip in selection.skipped if skip.node.id not in shown], score, show)
+    left = [skip for skip in selection.skipped if skip.node.id not in shown]
+    if left:
+        best = sorted(left, key=lambda skip: -skip.marginal)[:NEXT_BEST]
+        reason_counts = Counter(skip.reason for skip in left).most_common()
+        main = reason_counts[0][0]
+        shared = f" ({SKIPPED[main][0]})" if len(reason_counts) == 1 else ""
+        some = f"; the best {len(best)}" if len(best) < len(left) else ""
+        lines.append(f"Left out {len(left)}{shared}{some}:")
+        whys = ["" if shared else SKIPPED[skip.reason][0] for skip in best]
+        lines += [_explained(skip, selection.score_kind, why) for skip, why in zip(best, whys, strict=True)]
+        read = f"To read one: `{command_for(show, best[0].node.id)}`. " if show else ""
+        lines.append(f"{read}To change it: {SKIPPED[main][1]}.")
     return "\n".join(lines) + "\n"
 
 
-def _left_out(left: Sequence[Skip], score: str, show: str) -> list[str]:
-    """Return lines about the nodes that are left out: the best of them, the reasons, and what changes it."""
-    if not left:
-        return []
-    best = sorted(left, key=lambda skip: -skip.marginal)[:NEXT_BEST]
-    reasons = Counter(skip.reason for skip in left).most_common()
-    main = reasons[0][0]
-    shared = f" ({WHY_NOT[main]})" if len(reasons) == 1 else ""
-    some = f"; the best {len(best)}" if len(best) < len(left) else ""
-    rows = [_explained(skip, score, "" if shared else WHY_NOT[skip.reason]) for skip in best]
-    read = f"To read one: `{command_for(show, best[0].node.id)}`. " if show else ""
-    return [f"Left out {len(left)}{shared}{some}:", *rows, f"{read}To change it: {REMEDIES[main]}."]
-
-
-def _explained(entry: Pick | Skip, score: str, why: str) -> str:
+def _explained(entry: Pick | Skip, kind: str, why: str) -> str:
     node = entry.node
-    value = percent(entry.marginal) if score == NEEDED else f"{entry.marginal:.2f}"
+    is_need = kind == ScoreKind.NEED
+    score = f"needed {percent(entry.marginal):>5}" if is_need else f"{kind} {entry.marginal:>5.2f}"
     place = f"{node.id} {line_range(node.span.start_line, node.span.end_line)}"
     begins = snippet(node.text, BEGINS_CHARS)
-    return f"  {place:<14} {node.tokens:>5}t  {score} {value:>5}  {begins}" + (f"  [{why}]" if why else "")
-
-
-def _signals(shares: Mapping[str, float]) -> str:
-    """Return the strongest groups of features in words, the strongest first; empty if nothing is known."""
-    ranked = sorted(shares.items(), key=lambda item: -item[1])[:SHOWN_SIGNALS]
-    return ", ".join(SIGNALS.get(name, name) for name, share in ranked if share >= LEAST_SHARE)
+    return f"  {place:<14} {node.tokens:>5}t  {score}  {begins}" + (f"  [{why}]" if why else "")

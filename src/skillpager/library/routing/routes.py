@@ -3,10 +3,10 @@
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from skillpager.display_text import chance_words
 from skillpager.json_types import HIDDEN, INLINE, ON_REQUEST, ROUNDED, shown_as
 from skillpager.library.discovery import FoundSkill
 from skillpager.library.filters import UNKNOWN
-from skillpager.output.formatting import chance_words
 from skillpager.types import TokenCounter
 
 DEFAULT_ROUTED = 10  # skills of a route
