@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 from mcp.types import TextContent, TextResourceContents
-from skillpager.output.formatting import chance_words
 
 from conftest import SAMPLES
 from mcp import Client, MCPError
 from mcp_clients import answer, error_of, server_of, text_of, with_client
 from skillpager import SkillPager
+from skillpager.display_text import chance_words
 from skillpager.library import Library
 from skillpager.mcp.server import FIND, MAX_BYTES, USE, SkillServer, instructions_of, make_server
 
