@@ -23,7 +23,7 @@ ROOT = Path(__file__).parent.parent
 DIST = ROOT / "dist"
 MAX_WHEEL_BYTES = 40_000_000
 # files without which the package does not work or must not be passed on
-NEEDED = ("LICENSE", "NOTICE", "METADATA", "py.typed", "encoder/model.onnx", "explorer/web/index.html")
+NEEDED = ("LICENSE", "NOTICE", "METADATA", "py.typed", "encoder/model.onnx", "http/web/index.html")
 # as they are in no release: caches, compiled code, what only this repository needs
 UNWANTED = re.compile(r"__pycache__|\.pyc$|\.DS_Store|^tests/|^training/|^benchmarks/|\.egg-info|\.ipynb")
 

@@ -19,7 +19,6 @@ from page_claims import assert_gaps_can_be_read, assert_page, assert_tiles
 from plain_parts import plain_pager
 from skillpager import SkillPager
 from skillpager.errors import SettingsError, SkillPagerError
-from skillpager.http.explorer.document import render_skill
 from skillpager.parsing.skill import read_skill, skill_from_text
 from skillpager.settings import Settings
 from skillpager.stores.sql import NoStore
@@ -233,7 +232,6 @@ def check_page(run: Run, number: int, texts: list[str], figures: Figures) -> Non
         assert again.tokens <= most, "the ceiling, with known nodes"
         whole = pager.whole(index, max_tokens=most, style=style)
         assert_page(pager, index, whole, limit=most)
-        render_skill(index)
 
     _guarded(number, text, figures, work)
 

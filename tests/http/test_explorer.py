@@ -14,8 +14,8 @@ from chromium import contrast, needs_chromium
 from conftest import SAMPLES
 from http_running import QUERY, running
 from skillpager import SkillPager
-from skillpager.http.explorer.routes import WEB
 from skillpager.http.options import ServerOptions
+from skillpager.http.routes import WEB
 from skillpager.output.graph import EDGE_COLORS, TYPE_COLORS
 
 SKILL = "postgres-backup"
@@ -58,10 +58,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def url(pager: SkillPager, folder: Path) -> Iterator[str]:
-    with pytest.MonkeyPatch.context() as patch, running(pager, folder=folder) as service:
-        # the budget is not what is asked here: collecting the garbage of all tests may spend it
-        patch.setattr("skillpager.http.explorer.document.MIN_SECONDS", 60.0)
-        patch.setattr("skillpager.http.explorer.document.MAX_SECONDS", 60.0)
+    with running(pager, folder=folder) as service:
         yield str(service.client.base_url)
 
 
@@ -146,9 +143,8 @@ def test_every_node_of_every_file_is_in_the_document(browser: Browser, url: str,
         assert nodes(page, "[data-node]") == {
             node.id for node in pager.index(SAMPLES / "kubernetes-debugging").nodes
         }
-        page.get_by_role("link", name="Storage").first.click()
-        expect(page.locator('[data-path="references/storage.md"] h1')).to_be_in_viewport()
-        assert page.locator("#document .hl-nt, #document .hl-s1").count() > 0
+        for node in pager.index(SAMPLES / "kubernetes-debugging").nodes[:20]:
+            assert page.locator(f'[data-node="{node.id}"]').text_content() == node.text
 
 
 def test_sliders_are_there_for_strategies_that_heed_them(
@@ -235,16 +231,12 @@ def test_what_is_left_out_folds_one_gap_or_all(browser: Browser, url: str) -> No
         page.get_by_role("button", name="Fold what is left out").click()
         expect(page.locator("#document .off[data-node]").filter(visible=True)).to_have_count(0)
         assert nodes(page, ".lit:not(:visible)") == set()
-        # the second item of a list whose first is folded still has its number
-        item = page.locator("ol > li:not(.emptied, .gap)").first
-        assert item.evaluate("(item) => item.value") > 1
-        expect(page.locator("ol > li.emptied").first).to_be_hidden()
         # what is folded opens when it is chosen
         page.locator(".left-out summary").click()
         page.locator(".left-out button").first.click()
         expect(page.locator("#document .chosen").first).to_be_visible()
         expect(page.locator(".part")).to_contain_text("Left out: ")
-        page.locator("#document span.lit").first.click()
+        page.locator("#document p.lit").first.click()
         expect(page.locator(".part")).to_contain_text("On the page")
 
 
@@ -285,48 +277,6 @@ def test_graph_zooms_filters_and_goes_from_node_to_node(
         expect(page.locator("#graph-told")).not_to_contain_text("n1 · ")
         page.keyboard.press("Enter")
         expect(page.locator("#document .chosen").first).to_be_in_viewport()
-
-
-def test_a_click_chooses_a_node_of_the_graph_and_a_drag_moves_it(browser: Browser, url: str) -> None:
-    with opened(browser, url, skill=SKILL, view="graph") as page:
-        canvas = page.locator("canvas")
-        expect(canvas).to_have_attribute("data-nodes", re.compile(r"\d"))
-        box = canvas.bounding_box()
-        assert box is not None
-        place = canvas.evaluate(
-            """async (canvas) => {
-                const { layOut } = await import('/explorer/graph_layout.js');
-                const graph = await (await fetch('/v1/skills/postgres-backup/graph')).json();
-                const { placed: [first], width, height } = layOut(graph.nodes);
-                const scale = Number(canvas.dataset.scale);
-                return [(canvas.clientWidth - width * scale) / 2 + (first.x + 9) * scale,
-                    Math.max(24, (canvas.clientHeight - height * scale) / 2) + (first.y + 9) * scale];
-            }"""
-        )
-        x, y = box["x"] + place[0], box["y"] + place[1]
-        page.mouse.click(x, y)
-        expect(page.locator("#graph-told")).to_contain_text("n0 · ")
-        page.mouse.move(x, y)
-        page.mouse.down()
-        page.mouse.move(x + 60, y + 40, steps=3)
-        page.mouse.up()
-        page.mouse.click(x, y)
-        expect(page.locator("#graph-told")).not_to_contain_text("n0 · ")
-
-
-def test_two_strategies_are_compared_side_by_side(browser: Browser, url: str, pager: SkillPager) -> None:
-    held = {
-        name: {node.id for node in pager.page(SAMPLES / SKILL, QUERY, strategy=name).nodes}
-        for name in ("navigator", "sections")
-    }
-    both = held["navigator"] & held["sections"]
-    with opened(browser, url, skill=SKILL, query=QUERY, view="compare") as page:
-        expect(page.locator(".row").first).to_be_visible()
-        page.get_by_label("Strategy to compare with").select_option("sections")
-        expect(page.locator(".sides")).to_contain_text(f"{len(both)} parts on both pages")
-        expect(page.locator('.cell.alone[data-side="a"]')).to_have_count(len(held["navigator"] - both))
-        expect(page.locator('.cell.alone[data-side="b"]')).to_have_count(len(held["sections"] - both))
-        expect(page).to_have_url(re.compile("other=sections"))
 
 
 def test_page_and_link_are_copied_and_the_link_brings_all_back(browser: Browser, url: str) -> None:
@@ -376,8 +326,6 @@ def test_all_is_reached_with_the_keyboard(browser: Browser, url: str) -> None:
         page.keyboard.press("ArrowRight")
         expect(page.locator("#view-graph")).to_be_visible()
         page.keyboard.press("ArrowRight")
-        expect(page.locator("#view-compare")).to_be_visible()
-        page.keyboard.press("ArrowRight")
         expect(page.locator("#view-library")).to_be_visible()
         page.keyboard.press("ArrowRight")
         expect(page.locator("#view-document")).to_be_visible()
@@ -400,12 +348,12 @@ def test_it_fits_the_screen_and_is_legible(browser: Browser, url: str, width: in
             ".pick .chip",
             ".stepper output",
             ".gap button",
-            "#document p .off",
+            "#document p.off",
         ):
             assert contrast(page, selector) >= 4.5, selector  # WCAG 2.2, level AA
         if width < 900:
             page.locator("#side-toggle").click()
-        for view in ("document", "graph", "compare"):
+        for view in ("document", "graph"):
             page.locator(f"#tab-{view}").click()
             expect(page.locator(f"#view-{view}")).to_be_visible()
             assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), view
@@ -431,9 +379,8 @@ def test_a_hostile_skill_does_nothing(browser: Browser, url: str) -> None:
         assert page.locator("#document :is(img, iframe, style, script, form, b)").count() == 0
         assert page.locator("#document a[href]").count() == 0
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-        for view in ("graph", "compare"):
-            page.locator(f"#tab-{view}").click()
-            expect(page.locator(f"#view-{view}")).to_be_visible()
+        page.locator("#tab-graph").click()
+        expect(page.locator("#view-graph")).to_be_visible()
 
 
 def test_problems_are_told_in_the_words_of_the_service(browser: Browser, url: str) -> None:

@@ -1,4 +1,4 @@
-"""The routes of the explorer: files that anyone may have, documents that need the token."""
+"""The routes of the explorer: files that anyone may have, words that need the token."""
 
 import re
 from collections.abc import Iterator
@@ -7,16 +7,16 @@ from pathlib import Path
 import httpx
 import pytest
 
-from conftest import SAMPLES
 from http_running import running
 from skillpager import SkillPager
-from skillpager.http.explorer.document import render_skill
-from skillpager.http.explorer.routes import ASSETS, INDEX, WEB
 from skillpager.http.options import ServerOptions
+from skillpager.http.routes import WEB
 from skillpager.output.outline import SIGNALS
 from skillpager.pages.gaps import LEAST_COVERED
 
 TOKEN = {"Authorization": "Bearer secret"}
+INDEX = "index.html"
+ASSETS = ["/", *(f"/explorer/{file.name}" for file in WEB.iterdir())]
 
 
 @pytest.fixture(scope="module")
@@ -25,16 +25,14 @@ def client(pager: SkillPager) -> Iterator[httpx.Client]:
         yield service.client
 
 
-@pytest.mark.parametrize("path", sorted(ASSETS))
-def test_files_are_given_without_the_token_and_once(client: httpx.Client, path: str) -> None:
+@pytest.mark.parametrize("path", ASSETS)
+def test_files_are_given_without_the_token(client: httpx.Client, path: str) -> None:
     answer = client.get(path)
     assert (answer.status_code, answer.content) == (200, (WEB / (Path(path).name or INDEX)).read_bytes())
     assert "unsafe" not in answer.headers["Content-Security-Policy"]
     assert answer.headers["Cache-Control"] == "no-cache"
     if path.endswith(".js"):
         assert answer.headers["Content-Type"] == "text/javascript; charset=utf-8"
-    again = client.get(path, headers={"If-None-Match": answer.headers["ETag"]})
-    assert (again.status_code, again.content) == (304, b"")
 
 
 def test_every_file_that_a_file_names_is_there_and_none_loads_from_elsewhere() -> None:
@@ -50,28 +48,14 @@ def test_every_file_that_a_file_names_is_there_and_none_loads_from_elsewhere() -
     assert not re.search(r"<style|\sstyle=|\son\w+=|<script(?! type=\"module\" src=)", page)
 
 
-def test_documents_need_the_token_and_are_given_once(
-    client: httpx.Client, pager: SkillPager, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # the budget is not what is asked here: collecting the garbage of all tests may spend it
-    monkeypatch.setattr("skillpager.http.explorer.document.MIN_SECONDS", 60.0)
-    monkeypatch.setattr("skillpager.http.explorer.document.MAX_SECONDS", 60.0)
-    path = "/explorer/document/kubernetes-debugging"
-    assert client.get(path).status_code == 401
-    answer = client.get(path, headers=TOKEN)
-    assert answer.json() == {"files": render_skill(pager.index(SAMPLES / "kubernetes-debugging"))}
-    seen = {"If-None-Match": answer.headers["ETag"]}
-    assert client.get(path, headers=TOKEN | seen).status_code == 304
-    body = client.get(path, headers=TOKEN, params={"scope": "body"}).json()
-    assert [file["path"] for file in body["files"]] == ["SKILL.md"]
-    assert client.get("/explorer/words", headers=TOKEN).json() == {
-        "signals": SIGNALS,
-        "least_covered": LEAST_COVERED,
-    }
+def test_words_need_the_token(client: httpx.Client) -> None:
+    assert client.get("/v1/explorer/words").status_code == 401
+    told = client.get("/v1/explorer/words", headers=TOKEN).json()
+    assert told == {"signals": SIGNALS, "least_covered": LEAST_COVERED}
 
 
-@pytest.mark.parametrize("name", ["../../etc/passwd", "%2e%2e/postgres-backup", "no-such-skill", "/etc"])
-def test_a_name_is_never_a_path(client: httpx.Client, name: str) -> None:
-    answer = client.get(f"/explorer/document/{name}", headers=TOKEN)
+@pytest.mark.parametrize("path", ["../requests.py", "%2e%2e/requests.py", "no-such-file", "/etc/passwd"])
+def test_no_other_file_is_given(client: httpx.Client, path: str) -> None:
+    answer = client.get(f"/explorer/{path}", headers=TOKEN)
     assert answer.status_code == 404
     assert answer.headers["Content-Type"] == "application/problem+json"

@@ -17,24 +17,22 @@ from plain_parts import plain_pager
 from skillpager import SkillPager
 from skillpager.errors import StoreError
 from skillpager.http import middleware
-from skillpager.http import server as http_server
 from skillpager.http import service as http_service
 from skillpager.http.options import ServerOptions
 
 
 @contextmanager
-def held(
-    tmp_path: Path, *, threads: int, waiting: int
-) -> Iterator[tuple[Running, HeldEncoder, ThreadPoolExecutor]]:
+def held(tmp_path: Path, *, waiting: int) -> Iterator[tuple[Running, HeldEncoder, ThreadPoolExecutor]]:
     """Serve with an encoder that holds every request."""
     encoder = HeldEncoder()
     pager = SkillPager(encoder=encoder, store=tmp_path / "store")
-    options = ServerOptions(port=0, threads=threads, waiting=waiting)
-    with running(pager, options) as service, ThreadPoolExecutor(8) as clients:
-        try:
-            yield service, encoder, clients
-        finally:
-            encoder.let_go.set()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(http_service, "MAX_WAITING", waiting)
+        with running(pager, ServerOptions(port=0, threads=1)) as service, ThreadPoolExecutor(8) as clients:
+            try:
+                yield service, encoder, clients
+            finally:
+                encoder.let_go.set()
     pager.close()
 
 
@@ -51,13 +49,13 @@ def wait_until_taken(service: Running, requests: int) -> None:
 
 
 def test_past_the_limit_requests_are_refused_and_the_rest_is_answered(tmp_path: Path) -> None:
-    with held(tmp_path, threads=1, waiting=2) as (service, encoder, clients):
+    with held(tmp_path, waiting=2) as (service, encoder, clients):
         taken = [clients.submit(ask, service.client, f"query {number}") for number in range(3)]
         wait_until_taken(service, 3)
         refused = ask(service.client, "one more")
         assert (refused.status_code, refused.headers["retry-after"]) == (503, "1")
         assert refused.headers["content-type"] == "application/problem+json"
-        assert refused.json()["error"] == "BusyError"
+        assert refused.json()["error"] == "RefusedError"
         assert service.client.get("/healthz").is_success
         encoder.let_go.set()
         assert [future.result().status_code for future in taken] == [200] * 3
@@ -66,29 +64,13 @@ def test_past_the_limit_requests_are_refused_and_the_rest_is_answered(tmp_path: 
 
 
 def test_a_client_that_goes_away_frees_its_place_when_the_work_is_done(tmp_path: Path) -> None:
-    with held(tmp_path, threads=1, waiting=0) as (service, encoder, _):
+    with held(tmp_path, waiting=0) as (service, encoder, _):
         with pytest.raises(httpx.ReadTimeout):
             service.client.post("/v1/page", json=ASKED, timeout=0.2)
         assert ask(service.client, "busy").status_code == 503
         encoder.let_go.set()
         wait_until_taken(service, 0)
         assert ask(service.client, "free").is_success
-
-
-def test_what_takes_longer_than_the_end_may_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(http_server, "SHUTDOWN_SECONDS", 1)
-    encoder = HeldEncoder()
-    pager = SkillPager(encoder=encoder, store=tmp_path / "store")
-    with ThreadPoolExecutor(1) as clients:
-        with running(pager) as service:
-            url = f"{service.client.base_url}/v1/page"
-            answer = clients.submit(httpx.post, url, json=ASKED, timeout=TIME_LIMIT)
-            wait_until_taken(service, 1)
-        encoder.let_go.set()
-    assert (answer.result().status_code, answer.result().json()["error"]) == (503, "EndingError")
-    pager.close()
 
 
 def test_a_body_that_does_not_arrive_is_given_up(pager: SkillPager, monkeypatch: pytest.MonkeyPatch) -> None:

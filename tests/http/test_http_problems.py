@@ -20,7 +20,7 @@ JSON = {"Content-Type": "application/json"}
 
 @pytest.fixture(scope="module")
 def service(pager: SkillPager) -> Iterator[Running]:
-    with running(pager, ServerOptions(port=0, allow_uploads=True, max_request_bytes=16 * 1024)) as started:
+    with running(pager, ServerOptions(port=0, allow_uploads=True)) as started:
         yield started
 
 
@@ -126,8 +126,7 @@ def test_json_that_is_no_request_is_refused(client: httpx.Client, body: bytes) -
 def test_a_body_that_does_not_say_it_is_json_is_refused(client: httpx.Client, kind: str) -> None:
     body = b'{"skill": "git-bisect", "query": "x"}'
     told = problem(client.post("/v1/page", content=body, headers={"Content-Type": kind}))
-    assert told["status"] == 415
-    assert "Content-Type: application/json" in told["detail"]
+    assert told["status"] == 422
 
 
 @pytest.mark.parametrize(
@@ -136,8 +135,6 @@ def test_a_body_that_does_not_say_it_is_json_is_refused(client: httpx.Client, ki
         ("/v1/skills/git-bisekt/outline", "UnknownSkillError", "did you mean git-bisect"),
         ("/v1/skills/..%2f..%2fetc/outline", "UnknownSkillError", "ask for the list"),
         ("/v1/skills/%2Fetc%2Fpasswd/source", "UnknownSkillError", "ask for the list"),
-        ("/v1/skills/git-bisect/nodes?nodes=n99", "NodeNotFoundError", "its nodes are n0 to n10"),
-        ("/v1/page?skill=nothing&query=x", "UnknownSkillError", "ask for the list"),
         ("/v1/nothing", None, "/v1/openapi.json"),
         ("/docs", None, "/v1/openapi.json"),
     ],
@@ -158,7 +155,9 @@ def test_paths_and_folders_are_no_names(client: httpx.Client, tmp_path: Path) ->
             assert (told["status"], told["error"]) == (404, "UnknownSkillError")
 
 
-@pytest.mark.parametrize("nodes", ["n" + "9" * 5000, "L" + "9" * 5000, ["n1-n" + "9" * 400], "n0x", "-"])
+@pytest.mark.parametrize(
+    "nodes", ["n" + "9" * 5000, "L" + "9" * 5000, ["n1-n" + "9" * 400], "n0x", "-", "n99"]
+)
 def test_an_address_that_means_nothing_is_not_found(client: httpx.Client, nodes: str | list[str]) -> None:
     told = problem(client.post("/v1/expand", json={"skill": "git-bisect", "nodes": nodes}))
     assert (told["status"], told["error"]) == (404, "NodeNotFoundError")
@@ -167,9 +166,9 @@ def test_an_address_that_means_nothing_is_not_found(client: httpx.Client, nodes:
 @pytest.mark.parametrize(
     ("method", "path", "allowed"),
     [
-        ("DELETE", "/v1/page", {"GET", "HEAD", "POST"}),
-        ("POST", "/healthz", {"GET", "HEAD"}),
-        ("OPTIONS", "/v1/skills", {"GET", "HEAD"}),
+        ("DELETE", "/v1/page", {"POST"}),
+        ("POST", "/healthz", {"GET"}),
+        ("OPTIONS", "/v1/skills", {"GET"}),
     ],
 )
 def test_another_method_is_not_allowed(
@@ -181,15 +180,15 @@ def test_another_method_is_not_allowed(
 
 
 def test_a_wrong_parameter_is_named(client: httpx.Client) -> None:
-    told = problem(client.get("/v1/page?skill=git-bisect&query=x&max_nodes=three&scop=body"))
+    told = problem(client.get("/v1/skills/git-bisect/outline?scope=all&scop=body"))
     named = {(each["in"], each["field"]) for each in told["errors"]}
-    assert (told["status"], named) == (422, {("query", "max_nodes"), ("query", "scop")})
+    assert (told["status"], named) == (422, {("query", "scope"), ("query", "scop")})
 
 
 def test_a_large_body_is_refused_by_its_announced_length(client: httpx.Client) -> None:
-    told = problem(client.post("/v1/page", json={"markdown": "x" * 16384, "query": "x"}))
+    told = problem(client.post("/v1/page", json={"markdown": "x" * (1 << 20), "query": "x"}))
     assert told["status"] == 413
-    assert "over the limit of 16,384 bytes" in told["detail"]
+    assert "over the limit of 1,048,576 bytes" in told["detail"]
 
 
 def test_a_large_body_is_refused_without_an_announced_length(service: Running) -> None:
@@ -197,7 +196,7 @@ def test_a_large_body_is_refused_without_an_announced_length(service: Running) -
     with socket.create_connection((url.host, url.port or 0)) as connection:
         head = f"POST /v1/page HTTP/1.1\r\nHost: {url.host}\r\nContent-Type: application/json\r\n"
         connection.sendall(f"{head}Transfer-Encoding: chunked\r\n\r\n".encode())
-        connection.sendall(b"%x\r\n%s\r\n" % (20_000, b" " * 20_000))
+        connection.sendall(b"%x\r\n%s\r\n" % (1_100_000, b" " * 1_100_000))
         assert b"413" in connection.recv(4096).partition(b"\r\n")[0]
 
 
@@ -211,7 +210,7 @@ def test_a_fault_of_ours_is_told_as_one(
         monkeypatch.setattr(service.service.library, "index", fail)
         answer = service.client.post("/v1/page", json=ASKED)
     told = problem(answer)
-    assert (told["status"], told["error"]) == (500, "ZeroDivisionError")
+    assert (told["status"], told["error"]) == (500, "FaultError")
     assert "secret" not in answer.text
     assert "secret detail" in caplog.text
     assert answer.headers["x-content-type-options"] == "nosniff"
@@ -219,10 +218,10 @@ def test_a_fault_of_ours_is_told_as_one(
 
 def test_a_panic_of_a_dependency_ends_one_request(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     pager = SkillPager(encoder=PanickingEncoder(), store=tmp_path / "store")
-    with running(pager, ServerOptions(port=0, threads=1, waiting=0)) as service:
+    with running(pager, ServerOptions(port=0, threads=1)) as service:
         for _ in range(3):
             told = problem(service.client.post("/v1/page", json=ASKED))
-            assert (told["status"], told["error"]) == (500, "PanicError")
+            assert (told["status"], told["error"]) == (500, "FaultError")
         assert service.client.get("/v1/skills/git-bisect/outline").is_success
     pager.close()
     assert "secret" not in str(told)

@@ -15,10 +15,15 @@ from http_running import ASKED, running
 from skillpager import SkillPager
 from skillpager.http.options import ServerOptions
 from skillpager.http.problems import ProblemJson
-from skillpager.http.requests import ExpandRequest, PageQuery, PageRequest, ScopeName, StyleName
-from skillpager.http.routes.pages import ExplainedPageJson, StrategiesJson
-from skillpager.http.routes.skills import GraphJson, NodesJson, OutlineJson, Skills, SourceJson
-from skillpager.http.routes.status import AboutJson, HealthJson, ReadyJson
+from skillpager.http.requests import ExpandRequest, PageRequest, ScopeName, StyleName
+from skillpager.http.routes import (
+    ExplainedPageJson,
+    GraphJson,
+    OutlineJson,
+    Skills,
+    SourceJson,
+    StrategiesJson,
+)
 from skillpager.json_types import json_type
 from skillpager.parsing.skill import SCOPES
 from skillpager.types import PageOptions, Style
@@ -58,18 +63,17 @@ def test_schemathesis_finds_no_fault_and_no_untruth(client: httpx.Client, tmp_pa
         text=True,
     )
     assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
-    assert "Tested: 18" in done.stdout
+    assert "Tested: 14" in done.stdout
 
 
 def test_the_description_names_every_path(document: Any) -> None:
     paths = {path: set(operations) for path, operations in document["paths"].items()}
     service = {"/healthz", "/livez", "/readyz", "/metrics", "/v1/about", "/v1/strategies", "/v1/skills"}
-    of_skill = {f"/v1/skills/{{name}}/{form}" for form in ("outline", "graph", "source", "nodes")}
+    of_skill = {f"/v1/skills/{{name}}/{form}" for form in ("outline", "graph", "source")}
     assert {path for path, operations in paths.items() if operations == {"get"}} == service | of_skill
-    assert {path for path, operations in paths.items() if operations == {"post"}} == {"/v1/expand"}
-    both = {path for path, operations in paths.items() if operations == {"get", "post"}}
-    assert both == {"/v1/route", "/v1/ask", "/v1/page"}
-    assert len(paths) == len(service | of_skill) + 4
+    posted = {path for path, operations in paths.items() if operations == {"post"}}
+    assert posted == {"/v1/expand", "/v1/route", "/v1/ask", "/v1/page"}
+    assert len(paths) == len(service | of_skill | posted)
 
 
 def test_the_examples_of_the_description_work(client: httpx.Client, document: Any) -> None:
@@ -88,7 +92,6 @@ def test_the_fields_are_the_keyword_arguments_of_the_library() -> None:
     # a folder of the server is of no use to its clients
     page = (arguments(PageOptions) - {"folder"}) | {"skill", "query"}
     assert set(PageRequest.model_fields) == page | {"markdown", "explain"}
-    assert set(PageQuery.model_fields) == page | {"explain"}
     assert set(ExpandRequest.model_fields) == arguments(SkillPager.expand) | {"markdown"}
 
 
@@ -110,12 +113,8 @@ def validated(form: Any, answer: httpx.Response) -> Any:
         (json_type(Skills), "/v1/skills"),
         (OutlineJson, "/v1/skills/kubernetes-debugging/outline"),
         (GraphJson, "/v1/skills/kubernetes-debugging/graph"),
-        (NodesJson, "/v1/skills/kubernetes-debugging/nodes"),
         (SourceJson, "/v1/skills/kubernetes-debugging/source"),
         (StrategiesJson, "/v1/strategies"),
-        (AboutJson, "/v1/about"),
-        (HealthJson, "/healthz"),
-        (ReadyJson, "/readyz"),
         (ProblemJson, "/v1/nothing"),
     ],
 )
@@ -131,15 +130,3 @@ def test_pages_hold_what_their_type_says_and_nothing_else(client: httpx.Client) 
     told = validated(ExplainedPageJson, answer)
     assert set(told) == set(ExplainedPageJson.__annotations__)
     assert told == answer.json()
-
-
-def test_the_schemas_of_answers_are_closed_and_named_as_ever(document: Any) -> None:
-    schemas = document["components"]["schemas"]
-    assert {schema["additionalProperties"] for schema in schemas.values()} == {False}
-    answers = {name.removesuffix("Answer") for name in schemas if name.endswith("Answer")}
-    names = """
-        About Argument Budget Edge ExplainedPage FoundSkill Graph Heading Health LibraryPage Mistake Node Nodes
-        Omission Outline Page Pick Problem Ready Refusal Route RoutedSkill Selection SkillPart Skills Skip Source
-        SourceFile Strategies Strategy
-    """
-    assert answers == set(names.split())

@@ -26,7 +26,7 @@ def received(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     with receiving() as receiver:
         variables = {**changes, "OTEL_EXPORTER_OTLP_ENDPOINT": receiver.url}
         with child(folder, "--otel", "--token", SECRET, **variables) as service:
-            service.client.get("/v1/page", params=ASKED, headers=HEADERS).raise_for_status()
+            service.client.post("/v1/page", json=ASKED, headers=HEADERS).raise_for_status()
             service.client.post("/v1/ask", json={"query": QUERY}, headers=HEADERS).raise_for_status()
             assert service.client.get("/v1/skills").status_code == 401
             service.client.get("/livez").raise_for_status()
@@ -37,7 +37,7 @@ def received(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
 
 def test_each_request_is_a_span_of_the_trace_of_its_client(received: Receiver) -> None:
     spans = [span for span in received.spans if span.kind == Span.SPAN_KIND_SERVER]
-    assert [span.name for span in spans] == ["GET /v1/page", "POST /v1/ask", "GET /v1/skills"]
+    assert [span.name for span in spans] == ["POST /v1/page", "POST /v1/ask", "GET /v1/skills"]
     assert [span.trace_id.hex() == TRACE for span in spans] == [True, True, False]
     assert {span.parent_span_id.hex() for span in spans[:2]} == {PARENT}
     resources = [resource.resource for request in received.traces for resource in request.resource_spans]
@@ -54,7 +54,7 @@ def test_no_query_text_or_token_is_sent(received: Receiver) -> None:
 
 def test_a_receiver_that_is_away_fails_no_request(tmp_path: Path) -> None:
     with child(tmp_path, "--otel", OTEL_EXPORTER_OTLP_ENDPOINT="http://127.0.0.1:9") as service:
-        assert service.client.get("/v1/page", params=ASKED).is_success
+        assert service.client.post("/v1/page", json=ASKED).is_success
         service.process.send_signal(signal.SIGTERM)
         assert service.end() == 0
 

@@ -1,6 +1,5 @@
 """`skillpager serve` as a process: what it says, how it starts and how it ends."""
 
-import json
 import signal
 import socket
 import threading
@@ -42,20 +41,6 @@ def test_requests_in_flight_are_answered_before_the_end(tmp_path: Path) -> None:
         assert service.end() == 0
 
 
-def test_the_access_log_is_json_lines_without_queries(tmp_path: Path) -> None:
-    with child(tmp_path, "--access-log") as service:
-        service.client.get("/v1/page", params=ASKED)
-        service.client.get("/v1/nothing%0A")
-        service.process.send_signal(signal.SIGTERM)
-        assert service.end() == 0
-    first, second = (json.loads(line) for line in service.said[1:])
-    assert (first["method"], first["path"], first["status"]) == ("GET", "/v1/page", 200)
-    assert first["bytes"] > 1000
-    assert first["ms"] > 0
-    assert (second["path"], second["status"]) == ("/v1/nothing\n", 404)
-    assert "dump" not in "".join(service.said)
-
-
 def test_the_token_comes_from_the_environment(tmp_path: Path) -> None:
     with child(tmp_path, "--host", "0.0.0.0", SKILLPAGER_SERVER_TOKEN="s3cret") as service:
         port = service.client.base_url.port
@@ -92,9 +77,7 @@ def test_a_port_that_is_taken_is_one_error(tmp_path: Path) -> None:
     assert "--port" in done.err
 
 
-@pytest.mark.parametrize(
-    "option", ["--port=70000", "--workers=0", "--threads=0", "--waiting=-1", "--max-tokens=0"]
-)
+@pytest.mark.parametrize("option", ["--port=70000", "--workers=0", "--threads=0", "--max-tokens=0"])
 def test_options_out_of_range_are_wrong_usage(tmp_path: Path, option: str) -> None:
     assert run("serve", option, env=environment(tmp_path / "cache")).code == 2
 

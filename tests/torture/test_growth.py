@@ -15,7 +15,6 @@ from fuzz_runs import cpu_limit
 from plain_parts import plain_pager
 from skillpager import SkillPager
 from skillpager.errors import SkillPagerError
-from skillpager.http.explorer.document import render_skill
 from skillpager.parsing.fragments import split_skill
 from skillpager.parsing.skill import skill_from_text
 from skillpager.stores.sql import NoStore
@@ -34,8 +33,6 @@ BYTES_A_CHARACTER, CONSTANT_BYTES = 200, 2_000_000
 SECONDS_A_NODE = {"indexing": 5e-4}
 # of the steps that promise it; what seems to grow faster is measured again at sizes so many times as large
 MAX_EXPONENT, EXPONENT_OF, LARGER = 1.15, ("splitting",), 4
-# the explorer shows the rest as plain text after this processor time
-LEAST_LIMIT = {"explorer": 1.2}
 # shorter times tell of the machine
 TIMED_SECONDS = 0.02
 REPEATS = 4
@@ -65,12 +62,6 @@ def index(pager: SkillPager, text: str) -> Callable[[], object]:
     return lambda: builder.build(skill, "key")
 
 
-def explore(pager: SkillPager, text: str) -> Callable[[], object]:
-    """Return the rendering as HTML."""
-    built = pager.index(skill_from_text(text))
-    return lambda: render_skill(built)
-
-
 def page(pager: SkillPager, text: str) -> Callable[[], object]:
     """Return the making of a page of a tenth of the tokens."""
     built: SkillIndex = pager.index(skill_from_text(text))
@@ -83,7 +74,7 @@ def page(pager: SkillPager, text: str) -> Callable[[], object]:
     return make
 
 
-STEPS = {"splitting": split, "indexing": index, "explorer": explore, "page": page}
+STEPS = {"splitting": split, "indexing": index, "page": page}
 
 
 def measure(step: str, construct: str, sizes: tuple[int, int], pager: SkillPager) -> Measured:
@@ -93,7 +84,6 @@ def measure(step: str, construct: str, sizes: tuple[int, int], pager: SkillPager
     limit = CONSTANT + SECONDS_A_CHARACTER * len(large)
     if step in SECONDS_A_NODE:
         limit += SECONDS_A_NODE[step] * len(split_skill(skill_from_text(large)))
-    limit = max(limit, LEAST_LIMIT.get(step, 0))
     times = [math.inf, math.inf]
     for _ in range(REPEATS):
         for place, work in enumerate(works):

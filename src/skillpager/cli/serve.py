@@ -1,6 +1,5 @@
 """`skillpager mcp` and `serve`: skills for agents over the Model Context Protocol and HTTP."""
 
-import logging
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -86,7 +85,7 @@ def serve(folders: SkillFolders = None, *, limits: ServerOptions, options: Index
     \b
     Examples:
       skillpager serve examples/skills
-      skillpager serve examples/skills --port 0 --allow-uploads --access-log
+      skillpager serve examples/skills --port 0 --allow-uploads
       skillpager serve examples/skills --port 0 --workers 2
     """
     for package in ("fastapi", "uvicorn", "prometheus_fastapi_instrumentator"):
@@ -104,11 +103,9 @@ def serve(folders: SkillFolders = None, *, limits: ServerOptions, options: Index
 
     if limits.workers > 1:
         library.close()  # each process opens the library for itself
-        start = partial(_open_again, listening(), folders or [], options, access_log=limits.access_log)
+        start = partial(_open_again, listening(), folders or [], options)
         http_server.serve_workers(start, limits, announce=announce)
         return
-    if limits.access_log:
-        _print_access()
     try:
         finished = http_server.serve(library, limits, announce=announce)
     finally:
@@ -118,22 +115,7 @@ def serve(folders: SkillFolders = None, *, limits: ServerOptions, options: Index
         os._exit(0)
 
 
-def _print_access() -> None:
-    """Print one line for each request."""
-    # straight to stderr: the handler of notes would store each line, to print it only once
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(logging.Formatter("%(message)s"))
-    log = logging.getLogger("skillpager.http.access")
-    log.addHandler(handler)
-    log.setLevel(logging.INFO)
-    log.propagate = False
-
-
-def _open_again(
-    listen: Callable[[], None], folders: Sequence[Path], options: IndexOptions, *, access_log: bool
-) -> Library:
+def _open_again(listen: Callable[[], None], folders: Sequence[Path], options: IndexOptions) -> Library:
     """Return the skills on offer in another process of the service, whose messages are as in the first."""
     listen()
-    if access_log:
-        _print_access()
     return open_library(folders, options)

@@ -14,11 +14,6 @@ DEFAULT_PORT = 8765
 DEFAULT_WORKERS = 1
 # a process runs one thread at a time; the second thread makes pages while the first indexes
 DEFAULT_THREADS = 2
-# requests that may wait for a thread; at 300 pages a second the last of them waits a fifth of a second
-DEFAULT_WAITING = 64
-# enough for a query with its parameters, and for a long document
-MAX_REQUEST_BYTES = 64 * 1024
-MAX_UPLOAD_BYTES = 1024 * 1024
 # asked every few seconds by what runs the service: they need no token
 PROBES = frozenset({"/healthz", "/livez", "/readyz"})
 
@@ -31,7 +26,6 @@ class ServerOptions:
     port: Annotated[
         int, Option(metavar="N", min=0, max=65535, help="Port to listen on; 0 picks a free one.")
     ] = DEFAULT_PORT
-    # `middleware.PUBLIC_PATHS` need none
     token: Annotated[
         str | None,
         Option(
@@ -63,30 +57,12 @@ class ServerOptions:
         int | None,
         Option("--max-tokens", metavar="N", min=1, help="Longest page, for any request. [default: none]"),
     ] = None
-    max_request_bytes: Annotated[
-        int | None,
-        Option(
-            "--max-request-bytes",
-            metavar="N",
-            min=1,
-            help="Largest request. [default: 64 KiB; 1 MiB with --allow-uploads]",
-        ),
-    ] = None
     workers: Annotated[int, Option(metavar="N", min=1, help="Number of processes that answer requests.")] = (
         DEFAULT_WORKERS
     )
     threads: Annotated[
         int, Option(metavar="N", min=1, help="Number of requests that each process answers in parallel.")
     ] = DEFAULT_THREADS
-    waiting: Annotated[
-        int,
-        Option(
-            metavar="N", min=0, help="Number of requests that may wait in each process; more are refused."
-        ),
-    ] = DEFAULT_WAITING
-    access_log: Annotated[
-        bool, Option("--access-log", help="Write one JSON line to stderr for each request.")
-    ] = False
     telemetry: Annotated[
         bool,
         Option(
@@ -94,13 +70,6 @@ class ServerOptions:
             help="Send traces and metrics by OpenTelemetry's protocol; the variables OTEL_… say where to.",
         ),
     ] = False
-
-    @property
-    def request_bytes(self) -> int:
-        """Largest body in bytes; a larger one is refused."""
-        if self.max_request_bytes is not None:
-            return self.max_request_bytes
-        return MAX_UPLOAD_BYTES if self.allow_uploads else MAX_REQUEST_BYTES
 
 
 def check_options(options: ServerOptions) -> None:

@@ -11,8 +11,6 @@ MAX_QUERY_CHARS = 8_000
 MAX_NAME_CHARS = 512
 MAX_SHOW_CHARS = 200
 MAX_ADDRESSES = 1_000
-# as many as fit a request line: `server.HEAD_BYTES`
-MAX_QUERY_ADDRESSES = 100
 # skills of one answer, and of one page
 MAX_ROUTED = 100
 MAX_PARTS = 10
@@ -46,24 +44,8 @@ class _Fields(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
-class _ByGet(_Fields):
-    """A request by GET: every value is text."""
-
-    model_config = ConfigDict(strict=False)
-
-
 class SourceFields(_Fields):
     """The skill to page: one of the library, or Markdown where uploads are allowed."""
-
-    # JSON schema: exactly one of the two fields is a string
-    model_config = ConfigDict(
-        json_schema_extra={
-            "oneOf": [
-                {"required": [name], "properties": {name: {"type": "string"}}}
-                for name in ("skill", "markdown")
-            ]
-        }
-    )
 
     skill: SkillName | None = None
     markdown: str | None = Field(
@@ -124,8 +106,8 @@ class BudgetFields(QueryFields):
     )
 
 
-class PageFields(BudgetFields):
-    """The query and the options of a page (`types.PageOptions`); defaults are the library's.
+class PageRequest(BudgetFields, SourceFields):
+    """A request for a page. Its options are those of `types.PageOptions`, with the library's defaults.
 
     `folder` is not among them: a client may be on another machine, where the path leads nowhere.
     """
@@ -140,16 +122,6 @@ class PageFields(BudgetFields):
     explain: bool = Field(False, description="Also report which groups of features support each node.")
 
 
-class PageRequest(PageFields, SourceFields):
-    """A request for a page by POST."""
-
-
-class PageQuery(PageFields, _ByGet):
-    """A request for a page by GET."""
-
-    skill: SkillName
-
-
 class ExpandRequest(SourceFields):
     """A request for nodes that a page left out."""
 
@@ -162,7 +134,7 @@ class ExpandRequest(SourceFields):
     style: StyleField = None
 
 
-class RouteFields(QueryFields):
+class RouteRequest(QueryFields):
     """A query to a library: which skills it needs."""
 
     k: int = Field(DEFAULT_ROUTED, ge=1, le=MAX_ROUTED, description="Most skills.")
@@ -171,11 +143,7 @@ class RouteFields(QueryFields):
     )
 
 
-class RouteQuery(RouteFields, _ByGet):
-    """The same by GET."""
-
-
-class AskFields(BudgetFields):
+class AskRequest(BudgetFields):
     """A query to a library, and the options of its page (`library.pages.LibraryPageOptions`).
 
     `folder` and `known` are not among them: a client may be on another machine, and ids are those of one
@@ -186,21 +154,9 @@ class AskFields(BudgetFields):
     k: int = Field(DEFAULT_ROUTED, ge=1, le=MAX_ROUTED, description="Most skills of the route.")
 
 
-class AskQuery(AskFields, _ByGet):
-    """The same by GET."""
+class ScopeQuery(BaseModel):
+    """The files of a skill that a request by GET is about."""
 
-
-class ScopeQuery(_ByGet):
-    """The files of a skill that a request is about."""
+    model_config = ConfigDict(extra="forbid")
 
     scope: ScopeField = None
-
-
-class NodesQuery(ScopeQuery):
-    """The nodes of a skill that a request is about."""
-
-    nodes: list[Address] = Field(
-        [],
-        max_length=MAX_QUERY_ADDRESSES,
-        description="Ids, ranges, lines or titles as for `/v1/expand`; without it all nodes.",
-    )

@@ -11,34 +11,37 @@ import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from functools import partial
 from importlib.metadata import version
 
 import uvicorn
-from fastapi import FastAPI
+from fastapi import Depends, FastAPI
+from fastapi.security import HTTPBearer
+from starlette.staticfiles import StaticFiles
 from uvicorn.config import STARTUP_FAILURE
 from uvicorn.supervisors import Multiprocess
 
 from skillpager.errors import SettingsError, SkillPagerError
-from skillpager.http.explorer import routes as explorer
-from skillpager.http.middleware import AnswerMiddleware, AuthMiddleware
-from skillpager.http.openapi import describe
+from skillpager.http import routes
+from skillpager.http.middleware import FILES, RequestGuard
 from skillpager.http.options import ServerOptions, check_options
-from skillpager.http.problems import handle_problems
-from skillpager.http.routes import pages, skills, status
+from skillpager.http.problems import PROBLEM, handle_problems
 from skillpager.http.service import Readiness, Service, WorkerPool
 from skillpager.http.telemetry import PageMetrics, send_telemetry
 from skillpager.library import Library
 from skillpager.pager import SkillPager
-from skillpager.serving import uvicorn_config
 from skillpager.stores.sql import NoStore
 
 logger = logging.getLogger(__name__)
 
+DESCRIPTION = (
+    "Pages of agent skills: the smallest part of a skill that suffices for a query. Fields are the keyword "
+    "arguments of the library; an unknown field is refused."
+)
+
 # requests that are still unanswered this long after the signal are dropped
 SHUTDOWN_SECONDS = 30
-# request line and headers: room for the longest query of a GET, 12 bytes per character
-HEAD_BYTES = 128 * 1024
+# open connections of a process; requests on further ones get 503
+MAX_CONNECTIONS = 512
 # a process that does not answer its supervisor for this long is ended; on a busy machine starting takes
 # seconds
 ANSWER_SECONDS = 30
@@ -65,14 +68,14 @@ def create_app(library: Library, options: ServerOptions) -> FastAPI:
         library=library,
         uploads=uploads,
         options=options,
-        pool=WorkerPool(options.threads, options.waiting),
+        pool=WorkerPool(options.threads),
         metrics=PageMetrics(),
         readiness=Readiness(library, uploads),
-        version=version("skillpager"),
     )
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
+        service.readiness.start()
         yield
         service.pool.close()
         service.readiness.close()
@@ -80,22 +83,25 @@ def create_app(library: Library, options: ServerOptions) -> FastAPI:
 
     app = FastAPI(
         title="SkillPager",
-        version=service.version,
+        version=version("skillpager"),
+        description=DESCRIPTION,
         openapi_url="/v1/openapi.json",
         docs_url=None,  # FastAPI's pages load scripts from other sites
         redoc_url=None,
         redirect_slashes=False,
         lifespan=lifespan,
+        responses=PROBLEM,
     )
     app.state.service = service
-    for module in (status, skills, pages, explorer):
-        app.include_router(module.router)
+    app.include_router(routes.public)
+    # the token is checked by the middleware; this describes it
+    described = [] if options.token is None else [Depends(HTTPBearer(auto_error=False))]
+    app.include_router(routes.router, dependencies=described)
+    app.mount(FILES, StaticFiles(directory=routes.WEB))
     handle_problems(app)
-    app.openapi = partial(describe, app, options)  # type: ignore[method-assign]
     # the middleware added last is the outermost
     service.metrics.instrument(app)
-    app.add_middleware(AuthMiddleware, options=options)
-    app.add_middleware(AnswerMiddleware)
+    app.add_middleware(RequestGuard, options=options)
     close_telemetry = send_telemetry(app) if options.telemetry else lambda: None
     return app
 
@@ -126,7 +132,6 @@ def serve(library: Library, options: ServerOptions, *, announce: Callable[[str],
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, stop)
         announce(address_of(options, listener))
-        service.readiness.start()
         server.run(sockets=[listener])
     return not service.busy
 
@@ -147,12 +152,10 @@ class WorkerApp:
         """Return the application; a mistake ends the process, and the service with it."""
         threading.Thread(target=_end_with_parent, name="skillpager-parent", daemon=True).start()
         try:
-            app = create_app(self.open_library(), self.options)
+            return create_app(self.open_library(), self.options)
         except SkillPagerError as error:
             logger.error("A process of the service cannot start: %s", error)
             sys.exit(STARTUP_FAILURE)
-        app.state.service.readiness.start()
-        return app
 
 
 def serve_workers(
@@ -211,18 +214,25 @@ def listen(options: ServerOptions) -> socket.socket:
     try:
         kind, flags = socket.SOCK_STREAM, socket.AI_PASSIVE
         family, _, _, _, address = socket.getaddrinfo(options.host, options.port, type=kind, flags=flags)[0]
-        listener = socket.create_server(address[:2], family=family)
+        return socket.create_server(address[:2], family=family)
     except OSError as error:
         reason = error.strerror if isinstance(error, socket.gaierror) else os.strerror(error.errno or 0)
         raise SettingsError(
             f"The service cannot listen at {options.host}, port {options.port} ({reason}): choose another "
             "with --host or --port; port 0 takes a free one."
         ) from error
-    # connections inherit it; without it a body waits 40 ms until the client has acknowledged the headers
-    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    return listener
 
 
 def server_config(app: FastAPI | Callable[[], FastAPI]) -> uvicorn.Config:
     """Return uvicorn's configuration for the application, or for what makes it."""
-    return uvicorn_config(app, stop_seconds=SHUTDOWN_SECONDS, head_bytes=HEAD_BYTES)
+    return uvicorn.Config(
+        app,
+        access_log=False,
+        lifespan="on",
+        limit_concurrency=MAX_CONNECTIONS,
+        log_config=None,
+        proxy_headers=False,
+        server_header=False,
+        timeout_graceful_shutdown=SHUTDOWN_SECONDS,
+        ws="none",
+    )

@@ -1,35 +1,34 @@
-"""The running service: its thread pool, its readiness, and JSON responses with an ETag."""
+"""The running service: its thread pool and its readiness, which all routes share."""
 
 import asyncio
 import contextvars
-import hashlib
 import json
 import logging
-import time
+import traceback
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Annotated, Any, TypeVar
+from typing import Any, TypeVar
 
-from fastapi import Depends, Request
 from pydantic_core import PydanticSerializationError, to_json
 from starlette.responses import Response
 
 from skillpager.display_text import encodable
 from skillpager.errors import SkillPagerError
 from skillpager.http.options import ServerOptions
-from skillpager.http.problems import JSON, BusyError
+from skillpager.http.problems import FaultError, RefusedError
 from skillpager.http.telemetry import PageMetrics
 from skillpager.library import Library
 from skillpager.pager import SkillPager
 from skillpager.parsing.skill import skill_from_text
 from skillpager.strategies.registry import FAMILIES
-from skillpager.types import SkillIndex
 
 logger = logging.getLogger(__name__)
 
-# the store is asked at most this often, and counts as away if it takes longer
+# requests that may wait for a thread; at 300 pages a second the last of them waits a fifth of a second
+MAX_WAITING = 64
+# the store counts as away if it takes longer
 READY_SECONDS = 2.0
 # a key that no index has, and the document that is paged to load the models
 _NO_KEY = "readyz"
@@ -40,16 +39,10 @@ Result = TypeVar("Result")
 
 
 class WorkerPool:
-    """A bounded thread pool for slow work, so that the event loop never waits.
+    """A bounded thread pool for slow work, so that the event loop never waits."""
 
-    Args:
-        threads: Number of threads.
-        waiting: Requests that may wait for a thread.
-    """
-
-    def __init__(self, threads: int, waiting: int) -> None:
-        self._most = threads + waiting
-        self._waiting = waiting
+    def __init__(self, threads: int) -> None:
+        self._most = threads + MAX_WAITING
         self._taken: set[Future[Any]] = set()
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix="skillpager")
 
@@ -57,15 +50,32 @@ class WorkerPool:
         """Run `work` in a thread of the pool, with the context of the caller, and return its result.
 
         Raises:
-            BusyError: Every thread is busy and the queue is full.
+            RefusedError: Every thread is busy and the queue is full.
+            SkillPagerError: That of `work`.
+            FaultError: It raised anything else, which is logged.
         """
         if self.taken >= self._most:
-            raise BusyError(self._waiting)
+            raise RefusedError(
+                HTTPStatus.SERVICE_UNAVAILABLE,
+                f"Every thread is busy and {MAX_WAITING} requests wait already: ask again in a moment.",
+                headers={"Retry-After": "1"},
+            )
         future = self._threads.submit(contextvars.copy_context().run, work)
         self._taken.add(future)
         # not when the request ends: if its client has gone, its thread is still busy
         future.add_done_callback(self._taken.discard)
-        return await asyncio.wrap_future(future)
+        try:
+            return await asyncio.wrap_future(future)
+        except (SkillPagerError, asyncio.CancelledError):
+            raise
+        except BaseException as fault:  # a panic of a Rust extension is not an Exception
+            logger.error(
+                "A request met a fault of SkillPager (%s: %s): please report it; --verbose says more.",
+                type(fault).__name__,
+                fault,
+            )
+            logger.debug("%s", "".join(traceback.format_exception(fault)))
+            raise FaultError from fault
 
     @property
     def taken(self) -> int:
@@ -90,21 +100,24 @@ class Readiness:
         self._uploads = uploads
         self._prepared = False
         self._threads = ThreadPoolExecutor(1, thread_name_prefix="skillpager-ready")
-        self._looked = 0.0
-        self.look: Future[bool] | None = None
+        self._look: Future[bool] | None = None
 
     def start(self) -> Future[bool]:
-        """Return the last look if it is under way or recent; otherwise begin another."""
-        if self.look is None or (self.look.done() and time.monotonic() - self._looked >= READY_SECONDS):
-            self._looked = time.monotonic()
-            self.look = self._threads.submit(self._is_ready)
-        return self.look
+        """Return the look that is under way; otherwise begin another."""
+        if self._look is None or self._look.done():
+            self._look = self._threads.submit(self._is_ready)
+        return self._look
 
     async def ready(self) -> bool:
         """Return whether library and models are prepared and the store answers within `READY_SECONDS`."""
         look = self.start()
         await asyncio.wait([asyncio.wrap_future(look)], timeout=READY_SECONDS)
         return look.done() and look.result()
+
+    @property
+    def busy(self) -> bool:
+        """Whether its thread is at work."""
+        return self._look is not None and not self._look.done()
 
     def close(self) -> None:
         """End its thread."""
@@ -139,53 +152,17 @@ class Service:
     pool: WorkerPool
     metrics: PageMetrics
     readiness: Readiness
-    version: str
 
     @property
     def busy(self) -> bool:
         """Whether a thread is at work that would delay an ordinary exit."""
-        look = self.readiness.look
-        return self.pool.taken > 0 or (look is not None and not look.done())
+        return self.pool.taken > 0 or self.readiness.busy
 
-
-@dataclass(frozen=True, slots=True)
-class Responder:
-    """Answers one request with JSON that a thread of the service makes.
-
-    Both methods pass on the errors of that work and of `WorkerPool.run`.
-    """
-
-    service: Service
-    request: Request
-
-    async def send(self, make: Callable[[], Mapping[str, object]]) -> Response:
-        """Return the result of `make` as a response; its ETag is a digest of the bytes."""
-
-        def work() -> tuple[bytes, str]:
-            body = encode(make())
-            return body, f'"{hashlib.sha256(body).hexdigest()[:32]}"'
-
-        body, etag = await self.service.pool.run(work)
-        # only the client that asked stores it, and sends its ETag the next time
-        headers = {"ETag": etag, "Cache-Control": "private, no-cache"}
-        seen = self.request.headers.get("if-none-match", "")
-        known = {name.strip().removeprefix("W/") for name in seen.split(",")}
-        if self.request.method == "GET" and known & {etag, "*"}:
-            return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=headers)
-        return Response(body, headers=headers, media_type=JSON)
-
-    async def send_index(
-        self, name: str, scope: str | None, form: Callable[[SkillIndex], Mapping[str, object]]
-    ) -> Response:
-        """Return the index of a skill in a form."""
-        return await self.send(lambda: form(self.service.library.index(name, scope=scope)))
-
-
-async def _responder(request: Request) -> Responder:
-    return Responder(request.app.state.service, request)
-
-
-ResponderOf = Annotated[Responder, Depends(_responder)]
+    async def respond(self, make: Callable[[], Mapping[str, object]]) -> Response:
+        """Return what `make` returns in a thread of the pool, as JSON; errors as for `WorkerPool.run`."""
+        body = await self.pool.run(lambda: encode(make()))
+        # only the client that asked may store it
+        return Response(body, headers={"Cache-Control": "private, no-cache"}, media_type="application/json")
 
 
 def encode(value: object) -> bytes:

@@ -3,7 +3,6 @@
 import os
 import uuid
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from fastapi import FastAPI
 from prometheus_client import CollectorRegistry, Counter
@@ -13,14 +12,8 @@ from starlette.responses import PlainTextResponse
 from skillpager.http.options import PROBES
 from skillpager.types import Page
 
-if TYPE_CHECKING:
-    from opentelemetry.trace import Span
-    from starlette.types import Scope
-
 # at the end of the process, unsent spans and metrics are waited for this long
 FLUSH_MILLISECONDS = 5000
-# attributes of a span that end with the query string of the URL, which may hold an agent's query
-_WITH_QUERY = ("http.url", "http.target", "url.full")
 
 
 class PageMetrics:
@@ -74,7 +67,6 @@ def send_telemetry(app: FastAPI) -> Callable[[], None]:
         app,
         tracer_provider=spans,
         meter_provider=metrics,
-        server_request_hook=_hide_query,
         exclude_spans=["receive", "send"],
         excluded_urls=",".join(f"{path}$" for path in PROBES),
     )
@@ -85,14 +77,3 @@ def send_telemetry(app: FastAPI) -> Callable[[], None]:
         metrics.shutdown(FLUSH_MILLISECONDS)
 
     return close
-
-
-def _hide_query(span: "Span", scope: "Scope") -> None:
-    """Remove the query string from the attributes of a span."""
-    if span.is_recording():
-        for key in _WITH_QUERY:
-            text = getattr(span, "attributes", {}).get(key)
-            if text is not None:
-                span.set_attribute(key, text.partition("?")[0])
-        if scope.get("query_string"):
-            span.set_attribute("url.query", "")

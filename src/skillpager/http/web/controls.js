@@ -144,7 +144,7 @@ export class Controls {
 }
 
 /** Return a strategy's name and its argument, possibly empty. @param {string} strategy */
-export function splitStrategy(strategy) {
+function splitStrategy(strategy) {
   const [name, ...rest] = strategy.split(":");
   return [name, rest.join(":")];
 }

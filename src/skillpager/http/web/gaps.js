@@ -55,7 +55,7 @@ function runsOf(items) {
 }
 
 function makeBar(run, nodes) {
-  const ids = [...new Set(run.map((item) => item.dataset.node).filter(Boolean))];
+  const ids = run.map((item) => item.dataset.node).filter(Boolean);
   const inside = ids.map((id) => nodes.get(id));
   const tokens = inside.reduce((sum, node) => sum + node.tokens, 0);
   const first = Math.min(...inside.map((node) => node.start_line));
@@ -63,55 +63,13 @@ function makeBar(run, nodes) {
   const types = [...new Set(inside.map((node) => typeName(node.type)))];
   const place = first === last ? `L${first}` : `L${first}–${last}`;
   const button = el("button", { type: "button", "aria-expanded": "true", title: `Left out: ${types.join(", ")}` });
-  const bar = insertBar(run[0], button);
-  const size = bar.localName === "span" ? "" : ` · ${counted(ids.length, "part")} · ${counted(tokens, "token")} left out`;
-  button.append(place + size);
-  button.setAttribute("aria-label", `${place}: ${counted(ids.length, "part")}, ${counted(tokens, "token")} left out`);
+  const bar = el("div", { class: "gap" }, button);
+  run[0].before(bar);
+  button.append(`${place} · ${counted(ids.length, "part")} · ${counted(tokens, "token")} left out`);
   return { bar, button };
-}
-
-/** Put a button before an item, or before the block that begins with it; return the element that holds it. */
-function insertBar(item, button) {
-  const row = item.closest("tr");
-  if (row) {
-    const table = row.closest("table");
-    if (table.querySelector("[data-node]") !== row) {
-      const bar = el("tr", { class: "gap" }, el("td", { colspan: row.children.length }, button));
-      row.before(bar);
-      return bar;
-    }
-  }
-  const host = outermost(row ? row.closest(".table") : item);
-  const inline = host.localName === "span";
-  const bar = el(inline ? "span" : host.localName === "li" ? "li" : "div", { class: "gap" }, button);
-  host.before(bar);
-  return bar;
-}
-
-/** The largest block that begins with an element. */
-function outermost(element) {
-  let host = element;
-  while (!host.parentElement.matches(".body") && begins(host)) host = host.parentElement;
-  return host;
-}
-
-function begins(element) {
-  return !element.previousElementSibling && !element.previousSibling?.textContent.trim();
 }
 
 function setFolded(gap, folded) {
   gap.button.setAttribute("aria-expanded", String(!folded));
-  for (const item of gap.items) {
-    item.classList.toggle("folded", folded);
-    let holder = item.parentElement;
-    while (holder && !holder.matches(".body") && holder.classList.toggle("emptied", folded && isEmpty(holder))) {
-      holder = holder.parentElement;
-    }
-    // above a shown item nothing is empty
-    for (; !folded && holder && !holder.matches(".body"); holder = holder.parentElement) holder.classList.remove("emptied");
-  }
-}
-
-function isEmpty(holder) {
-  return [...holder.children].every((child) => child.matches(".folded, .emptied"));
+  for (const item of gap.items) item.classList.toggle("folded", folded);
 }

@@ -1,7 +1,6 @@
 /** The explorer: requests and shows what a change of the state needs. */
 
 import { ask, Latest, Problem } from "./api.js";
-import { Compare } from "./compare.js";
 import { Controls } from "./controls.js";
 import { DocumentView } from "./document_view.js";
 import { byId, listenTabs, showTab } from "./dom.js";
@@ -15,22 +14,21 @@ import { startTheme } from "./theme.js";
 
 const PAGE_FIELDS = ["skill", "query", "strategy", "mmr_lambda", "max_nodes", "max_tokens", "sufficiency", "fill"];
 const LIBRARY_FIELDS = PAGE_FIELDS.filter((name) => name !== "skill");
-const NO_SKILL = { nodes: [], byId: new Map() };
+const NO_SKILL = { nodes: [], headings: [], files: [], byId: new Map() };
 
 const store = new Store(readHash(location.hash));
 const controls = new Controls(store);
 const documentView = new DocumentView(byId("document"), byId("legend"), choose);
 const graphView = new GraphView(byId("view-graph"), openInDocument);
-const compare = new Compare(byId("view-compare"), (other) => store.set({ other }));
 const libraryView = new LibraryView(byId("view-library"), (skill) => store.set({ skill, view: "document", step: null }));
 const picks = new Picks(byId("panel-picks"), { step: goTo, choose });
-const [skills, pages, others, graphs, libraries] = [new Latest(), new Latest(), new Latest(), new Latest(), new Latest()];
+const [skills, pages, graphs, libraries] = [new Latest(), new Latest(), new Latest(), new Latest()];
 
 /**
  * The last answers of the service.
- * @type {{outline: any, reading: any, other: any, graph: any, leastCovered: number}}
+ * @type {{outline: any, reading: any, graph: any, leastCovered: number}}
  */
-const known = { outline: null, reading: null, other: null, graph: null, leastCovered: 0 };
+const known = { outline: null, reading: null, graph: null, leastCovered: 0 };
 // which of them are to be asked for when their view is shown
 const stale = { skill: true, page: true, library: true };
 
@@ -39,12 +37,11 @@ async function start() {
   startTheme(() => graphView.recolor());
   listen();
   const [{ skills: found, left_out: leftOut }, { strategies }, words] = await Promise.all([
-    ask("/v1/skills"), ask("/v1/strategies"), ask("/explorer/words"),
+    ask("/v1/skills"), ask("/v1/strategies"), ask("/v1/explorer/words"),
   ]);
   picks.signals = words.signals;
   known.leastCovered = words.least_covered;
   controls.offer(found, strategies);
-  compare.offer(strategies);
   libraryView.name(leftOut);
   if (!found.length) throw new Problem("The service offers no skills: start it with a folder of skills.");
   store.listen((changed) => run(() => update(changed)));
@@ -94,26 +91,22 @@ async function update(changed) {
   if (stale.page) await loadPage();
   else if (["step", "fold", "side", "view"].some((name) => changed.has(name))) show();
   if (state.view === "graph") await loadGraph();
-  if (state.view === "compare") await loadOther();
 }
 
 async function loadSkill() {
   stale.skill = false;
   const name = encodeURIComponent(store.state.skill);
   pages.stop();
-  Object.assign(known, { outline: null, reading: null, other: null, graph: null });
-  const asked = skills.run((signal) => Promise.all([
-    ask(`/v1/skills/${name}/outline`, { signal }), ask(`/explorer/document/${name}`, { signal }),
-  ]));
-  const answers = await asked.catch((error) => {
-    documentView.load(NO_SKILL, []);
+  Object.assign(known, { outline: null, reading: null, graph: null });
+  const asked = skills.run((signal) => ask(`/v1/skills/${name}/outline`, { signal }));
+  const outline = await asked.catch((error) => {
+    documentView.load(NO_SKILL);
     showSummary(null, NO_SKILL);
     throw error;
   });
-  if (!answers) return;
-  const [outline, { files }] = answers;
+  if (!outline) return;
   known.outline = { ...outline, byId: new Map(outline.nodes.map((node) => [node.id, node])) };
-  documentView.load(known.outline, files);
+  documentView.load(known.outline);
   controls.fit(known.outline);
 }
 
@@ -167,7 +160,6 @@ function question(strategy) {
 
 function showReading(reading) {
   known.reading = reading;
-  known.other = null;
   showSummary(reading, known.outline, known.leastCovered);
   if (reading) showText(reading.page);
   picks.load(reading, known.outline);
@@ -196,17 +188,6 @@ async function loadGraph() {
   if (!graph) return;
   known.graph = graph;
   graphView.load(graph);
-}
-
-async function loadOther() {
-  const { other, query } = store.state;
-  compare.name(other);
-  if (query && known.other?.asked !== other) {
-    const page = await others.run((signal) => ask("/v1/page", { body: question(other), signal }));
-    if (!page) return;
-    known.other = { ...readPage(page, known.outline), asked: other };
-  }
-  compare.show(known.outline, known.reading, query ? known.other : null);
 }
 
 function goTo(target) {

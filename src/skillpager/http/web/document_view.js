@@ -1,10 +1,12 @@
-/** The document as its author wrote it: nodes on the page highlighted by type, the others dimmed. */
+/** The document part by part, in its source text: nodes on the page highlighted by type, the others dimmed. */
 
 import { el } from "./dom.js";
 import { Gaps } from "./gaps.js";
 import { litAt } from "./reading.js";
 import { counted, lines, TYPES, typeName } from "./words.js";
 
+// kinds of nodes whose columns matter
+const CODE = new Set(["code", "table", "html"]);
 // longer distances are jumped
 const SMOOTH_SCREENS = 3;
 
@@ -25,21 +27,15 @@ export class DocumentView {
   /**
    * Show a skill without a page.
    * @param {any} outline
-   * @param {{path: string, front_matter: string, html: string}[]} files
    */
-  load(outline, files) {
+  load(outline) {
     this.outline = outline;
-    this.place.replaceChildren(...files.map((file) => fileElement(file, files.length > 1)));
-    this.items = [...this.place.querySelectorAll("[data-node], [data-heading]")];
-    /** @type {Map<string, HTMLElement[]>} */
-    this.elements = new Map(outline.nodes.map((node) => [node.id, []]));
-    for (const item of this.items) {
-      const node = outline.byId.get(item.dataset.node);
-      if (!node) continue;
-      item.dataset.type = node.type;
-      item.title = `${node.id} · ${typeName(node.type)} · ${lines(node)} · ${counted(node.tokens, "token")}`;
-      this.elements.get(node.id).push(item);
-    }
+    this.items = [];
+    /** @type {Map<string, HTMLElement>} */
+    this.elements = new Map();
+    const paths = outline.files.map((file) => file.path);
+    const files = paths.map((path) => this.#file(path, paths.length > 1));
+    this.place.replaceChildren(...files);
     const counts = Object.groupBy(outline.nodes, (node) => node.type);
     this.legend.replaceChildren(...TYPES.filter((type) => counts[type]).map((type) => el(
       "li", { "data-type": type }, el("span", { class: "chip" }, typeName(type)), counts[type].length,
@@ -56,7 +52,7 @@ export class DocumentView {
     this.gaps.clear();
     this.place.classList.toggle("paged", reading !== null);
     const lit = reading && litAt(reading, step);
-    for (const [id, elements] of this.elements) this.#mark(id, elements, reading, lit, step);
+    for (const [id, element] of this.elements) this.#mark(id, element, reading, lit, step);
     if (!reading) {
       for (const item of this.items) item.classList.remove("off");
       return;
@@ -71,33 +67,52 @@ export class DocumentView {
    * @param {{chosen?: boolean}} [options]
    */
   reveal(id, { chosen = false } = {}) {
-    const [first] = this.elements.get(id) ?? [];
+    const element = this.elements.get(id);
     if (chosen) this.choose(id);
-    if (!first) return;
-    this.gaps.open(first);
-    const near = Math.abs(first.getBoundingClientRect().top) < SMOOTH_SCREENS * innerHeight;
+    if (!element) return;
+    this.gaps.open(element);
+    const near = Math.abs(element.getBoundingClientRect().top) < SMOOTH_SCREENS * innerHeight;
     const smooth = near && matchMedia("(prefers-reduced-motion: no-preference)").matches;
-    first.scrollIntoView({ block: "center", behavior: smooth ? "smooth" : "auto" });
+    element.scrollIntoView({ block: "center", behavior: smooth ? "smooth" : "auto" });
   }
 
   /** Outline a node, or none. @param {string|null} id */
   choose(id) {
     for (const item of this.place.querySelectorAll(".chosen")) item.classList.remove("chosen");
-    for (const item of this.elements.get(id) ?? []) item.classList.add("chosen");
+    this.elements.get(id)?.classList.add("chosen");
   }
 
-  #mark(id, elements, reading, lit, step) {
+  /** Return the element of a file, with a heading or paragraph for each of its parts. */
+  #file(path, named) {
+    const parts = [...this.outline.headings, ...this.outline.nodes].filter((part) => part.file === path);
+    parts.sort((one, other) => one.start_line - other.start_line);
+    const items = parts.map((part) => part.id ? this.#node(part) : headingElement(part));
+    this.items.push(...items);
+    return el(
+      "article", { class: "file", "data-path": path, "aria-label": path },
+      named ? el("p", { class: "path" }, path) : null,
+      el("div", { class: "body" }, ...items),
+    );
+  }
+
+  #node(node) {
+    const title = `${node.id} · ${typeName(node.type)} · ${lines(node)} · ${counted(node.tokens, "token")}`;
+    const element = el(
+      CODE.has(node.kind) ? "pre" : "p", { "data-node": node.id, "data-type": node.type, title }, node.text,
+    );
+    this.elements.set(node.id, element);
+    return element;
+  }
+
+  #mark(id, element, reading, lit, step) {
     const rank = reading?.ranks.get(id);
     const on = lit?.has(id) ?? false;
-    elements.forEach((element, place) => {
-      element.classList.toggle("lit", on);
-      element.classList.toggle("off", reading !== null && !on);
-      element.classList.toggle("picked", on && rank !== undefined);
-      element.classList.toggle("now", on && step !== null && rank === step - 1);
-      const labelled = element.matches("tr") ? element.firstElementChild : element;
-      if (on && place === 0) labelled.dataset.label = label(this.outline.byId.get(id).type, rank);
-      else delete labelled.dataset.label;
-    });
+    element.classList.toggle("lit", on);
+    element.classList.toggle("off", reading !== null && !on);
+    element.classList.toggle("picked", on && rank !== undefined);
+    element.classList.toggle("now", on && step !== null && rank === step - 1);
+    if (on) element.dataset.label = label(element.dataset.type, rank);
+    else delete element.dataset.label;
   }
 
   /** Dim the headings without highlighted nodes. */
@@ -116,15 +131,8 @@ export class DocumentView {
   }
 
   #click(event, choose) {
-    const link = event.target.closest("[data-file]");
-    if (link) {
-      event.preventDefault();
-      const file = [...this.place.children].find((each) => each.dataset.path === link.dataset.file);
-      file?.scrollIntoView();
-      return;
-    }
     const node = event.target.closest("[data-node]");
-    if (node && !event.target.closest("a[href], .gap") && getSelection().isCollapsed) choose(node.dataset.node);
+    if (node && getSelection().isCollapsed) choose(node.dataset.node);
   }
 }
 
@@ -133,18 +141,6 @@ function label(type, rank) {
   return rank === undefined ? `${typeName(type)}, filled in` : `${rank + 1} ${typeName(type)}`;
 }
 
-function fileElement({ path, front_matter: front, html }, named) {
-  const body = el("div", { class: "body" });
-  // made by the service, which escapes all text of the skill
-  body.innerHTML = html;
-  // an item keeps its number when those before it are folded
-  for (const list of body.querySelectorAll("ol")) {
-    [...list.children].forEach((item, place) => { item.value = list.start + place; });
-  }
-  return el(
-    "article", { class: "file", "data-path": path, "aria-label": path },
-    named ? el("p", { class: "path" }, path) : null,
-    front.trim() ? el("details", {}, el("summary", {}, "Front matter"), el("pre", {}, el("code", {}, front.trim()))) : null,
-    body,
-  );
+function headingElement({ level, title }) {
+  return el(`h${level}`, { "data-heading": level }, title);
 }

@@ -10,9 +10,8 @@
  * @property {number|null} max_tokens
  * @property {number|null} sufficiency
  * @property {boolean} fill Whether the page goes on to its limits.
- * @property {string} view document, graph, compare or library.
+ * @property {string} view document, graph or library.
  * @property {string} side picks or page.
- * @property {string} other The strategy to compare with.
  * @property {number|null} step Picks that are shown; null for all.
  * @property {boolean} fold Whether gaps are folded.
  */
@@ -20,11 +19,11 @@
 /** @type {State} */
 export const DEFAULTS = Object.freeze({
   skill: "", query: "", strategy: "navigator", mmr_lambda: null, max_nodes: null, max_tokens: null,
-  sufficiency: null, fill: false, view: "document", side: "picks", other: "mmr", step: null, fold: false,
+  sufficiency: null, fill: false, view: "document", side: "picks", step: null, fold: false,
 });
 const NUMBERS = { mmr_lambda: [0, 1], max_nodes: [0, 1e9], max_tokens: [0, 1e9], sufficiency: [0.01, 1], step: [1, 1e9] };
 const FLAGS = ["fill", "fold"];
-const CHOICES = { view: ["document", "graph", "compare", "library"], side: ["picks", "page"] };
+const CHOICES = { view: ["document", "graph", "library"], side: ["picks", "page"] };
 
 /**
  * Return the state that a hash tells; what is not there or wrong is as by default.
