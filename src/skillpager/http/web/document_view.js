@@ -33,9 +33,8 @@ export class DocumentView {
     this.items = [];
     /** @type {Map<string, HTMLElement>} */
     this.elements = new Map();
-    const paths = outline.files.map((file) => file.path);
-    const files = paths.map((path) => this.#file(path, paths.length > 1));
-    this.place.replaceChildren(...files);
+    const { files } = outline;
+    this.place.replaceChildren(...files.map((path) => this.#file(path, files.length > 1)));
     const counts = Object.groupBy(outline.nodes, (node) => node.type);
     this.legend.replaceChildren(...TYPES.filter((type) => counts[type]).map((type) => el(
       "li", { "data-type": type }, el("span", { class: "chip" }, typeName(type)), counts[type].length,
