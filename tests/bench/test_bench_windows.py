@@ -17,7 +17,6 @@ from skillpager import SkillPager
 from skillpager.bench.run.windows import chunk_tokens_of, split_windows, window_index, window_offsets
 from skillpager.errors import BenchError, SettingsError
 from skillpager.indexing import Builder
-from skillpager.pages.render import PageRenderer
 from skillpager.parsing.fragments import split_skill
 from skillpager.parsing.skill import read_skill, skill_from_text
 from skillpager.tokens import EstimatedCounter, default_counter
@@ -30,7 +29,6 @@ from skillpager.types import (
     Skill,
     SkillIndex,
     SourceFile,
-    Style,
     TokenCounter,
 )
 
@@ -233,64 +231,3 @@ def test_a_page_of_chunks_is_true_and_reads_like_the_document(pager: SkillPager)
         assert 1 <= omission.start_line <= omission.end_line <= len(files[omission.file])
     positions = [context.text.index(node.text.strip()) for node in context.nodes]
     assert positions == sorted(positions)
-
-
-def test_a_heading_that_a_shown_chunk_holds_is_not_repeated(plain_pager: SkillPager) -> None:
-    filler = " ".join(f"Filler {number} says nothing of use to anybody." for number in range(60))
-    text = f"# Top\n\n## Inside\n\nThe first words.\n\n{filler}\n\nThe last words.\n"
-    pool = windows_of(plain_pager, text, 16)
-    shown = [0, len(pool.nodes) - 1]
-    page = PageRenderer(pool, plain_pager.token_counter).render(shown).text
-    assert "## Inside" in pool.nodes[0].text
-    assert page.count("## Inside") == page.count("# Top\n") == 1
-    assert PageRenderer(pool, plain_pager.token_counter).render(shown[1:]).text.count("## Inside") == 1
-
-
-def addresses(text: str) -> list[str]:
-    """Return the addresses in the marks of a page."""
-    return re.findall(r"^\[… ((?:[^\s:]+:)?L\d+(?:-\d+)?)", text, re.MULTILINE)
-
-
-@settings(max_examples=40, deadline=None)
-@given(data=st.data())
-def test_what_a_mark_names_can_be_shown(plain_pager: SkillPager, data: st.DataObject) -> None:
-    path = data.draw(st.sampled_from([KUBERNETES, SAMPLES / "postgres-backup"]))
-    context = page_of(
-        plain_pager,
-        path,
-        data.draw(st.sampled_from(QUERIES)),
-        data.draw(st.sampled_from([16, 64])),
-        max_nodes=data.draw(st.integers(0, 6)),
-        style=data.draw(st.sampled_from([Style.MARKED, Style.XML])),
-        show="skillpager show x",
-    )
-    told = addresses(context.text)
-    assert len(told) == len([omission for omission in context.omitted if omission.tokens])
-    for address, omission in zip(told, context.omitted, strict=True):
-        shown = plain_pager.expand(path, address).nodes
-        assert {node.span.file for node in shown} == {omission.file}
-        lines = range(omission.start_line, omission.end_line + 1)
-        assert all(node.span.start_line in lines or node.span.end_line in lines for node in shown[1:-1])
-
-
-def test_a_file_that_no_address_can_name_is_marked_without_one(
-    tmp_path: Path, plain_pager: SkillPager
-) -> None:
-    words = " ".join(f"Sentence {number} of the linked file." for number in range(60))
-    (tmp_path / "more words.md").write_text(f"# More\n\n{words}\n", encoding="utf-8")
-    (tmp_path / "more.md").write_text(f"# Further\n\n{words}\n", encoding="utf-8")
-    (tmp_path / "SKILL.md").write_text(
-        f"# S\n\n{words}\n\nSee [a](more%20words.md) and [b](more.md).\n", encoding="utf-8"
-    )
-    assert len(plain_pager.index(tmp_path).skill.files) == 3
-    text = page_of(plain_pager, tmp_path, "q", 16, max_nodes=0, show="skillpager show x").text
-    assert re.search(r"^\[… more words\.md L\d.*\]$", text, re.MULTILINE)
-    told = addresses(text)
-    assert [address.partition("L")[0] for address in told] == ["", "more.md:"]
-    assert all(plain_pager.expand(tmp_path, address).nodes for address in told)
-
-
-def test_without_a_command_a_marker_of_chunks_names_lines(plain_pager: SkillPager) -> None:
-    text = page_of(plain_pager, KUBERNETES, QUERIES[0], 64, max_nodes=3).text
-    assert not re.search(r"\bc\d+\b", text)
-    assert re.search(r"^\[… L\d+-\d+", text, re.MULTILINE)

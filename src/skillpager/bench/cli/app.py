@@ -121,7 +121,6 @@ def fit(
     ] = None,
     encoder: EncoderName = None,
     cache_dir: CacheDir = None,
-    as_json: AsJson = False,
 ) -> None:
     """Fit greedy_graph and topk_dependency to an encoder, on training data.
 
@@ -146,26 +145,13 @@ def fit(
     with progress_bar("skills") as progress:
         pager = SkillPager(settings=run_settings(settings, style="plain"))
         found = fit_baselines(pager, skills, queries, progress=progress)
-    rows = (
-        ("greedy_graph", "threshold", found.threshold, found.greedy_nodes, GREEDY_NODES),
-        ("topk_dependency", "k", found.seeds, found.dependency_nodes, DEPENDENCY_NODES),
-    )
-    if as_json:
-        print_json(asdict(found))
-    else:
-        columns = ("method", "setting", "value", "nodes", "nodes in the paper")
-        print_table(
-            columns,
-            [[*row[:2], f"{row[2]:g}", *(f"{n:.2f}" for n in row[3:])] for row in rows],
-            right=columns[2:],
-        )
-    note(
-        f"for {found.encoder}, text {found.embedded_text}: {found.skills} skills of {found.mean_nodes:.1f} "
-        f"nodes on average, {found.queries} queries"
-    )
-    for name, setting, value, nodes, target in rows:
+    print_json(asdict(found))
+    for name, nodes, target in (
+        ("greedy_graph", found.greedy_nodes, GREEDY_NODES),
+        ("topk_dependency", found.dependency_nodes, DEPENDENCY_NODES),
+    ):
         if abs(nodes - target) > TOLERANCE:
-            warn(f"{name}: no {setting} comes nearer to {target:.2f} nodes than {value:g} with {nodes:.2f}.")
+            warn(f"{name}: no setting comes nearer to {target:.2f} nodes than {nodes:.2f}.")
     if out:
         write_fit(out, found)
         note(f"written to {out}: SKILLPAGER_BASELINES={out} uses it")

@@ -36,8 +36,6 @@ OVER_SKILLS = "… over skills"
 DIGITS = {measure.heading: measure.digits for measure in MEASURES}
 # nearly every suite holds these methods, so they do not show that it was run
 COMMON = frozenset({"mmr", "full"})
-# the paper's nodes compared, accuracy and macro-F1
-PARSER_NUMBERS = (paper.VALIDATION_SAMPLE, paper.PARSER_ACCURACY, paper.PARSER_MACRO_F1)
 # budgets at which the table shows the curves
 SHOWN = (0.3, 0.5, 0.7)
 
@@ -115,18 +113,23 @@ def parser_agreement(results: Results) -> Table | None:
     raters = {"Here": quality.parser}
     if quality.annotators:
         raters["Here: a second annotator"] = quality.annotators
-    found: dict[str, Row] = {}
+    columns: dict[str, Row] = {
+        "Paper": {
+            "Nodes compared": paper.VALIDATION_SAMPLE,
+            "Accuracy (%)": paper.PARSER_ACCURACY,
+            "Macro-F1 (%)": paper.PARSER_MACRO_F1,
+        }
+    }
     for rater, scores in raters.items():
-        found[rater] = {
+        columns[rater] = {
             "Nodes compared": scores.cases,
             "Accuracy (%)": scores.rate.scaled(100),
             "Macro-F1 (%)": 100 * scores.macro_f1,
             **{f"F1 of {each.label} (%)": 100 * each.f1 for each in scores.scores},
         }
-    there = dict(zip(found["Here"], PARSER_NUMBERS, strict=False))
     lines: list[Row] = [
-        {"": name, "Paper": there.get(name), **{rater: numbers.get(name) for rater, numbers in found.items()}}
-        for name in found["Here"]
+        {"": name, **{column: numbers.get(name) for column, numbers in columns.items()}}
+        for name in columns["Here"]
     ]
     return Table(
         "parser-quality",

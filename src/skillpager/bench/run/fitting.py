@@ -36,13 +36,9 @@ def fit_baselines(
     *,
     progress: Callable[[int, int], None] | None = None,
 ) -> FittedBaselines:
-    """Return the settings with which the baselines select as many nodes as in the paper.
+    """Return the settings with which the baselines select as many nodes as in the paper, on training skills.
 
-    Args:
-        pager: Has the encoder; its budgets are the paper's.
-        skills: Training skills.
-        queries: Queries about them.
-        progress: Called with the skills that are indexed and all skills.
+    `progress` is called with the skills that are indexed and all skills.
 
     Raises:
         BenchError: There are no queries.
@@ -82,11 +78,7 @@ def fit_baselines(
 
 
 def lowest_gains(walk: Selection) -> Numbers:
-    """Return for each pick of a walk without a threshold the lowest gain up to it.
-
-    That of the entry node is infinite. A threshold ends the walk before the first pick whose lowest gain is
-    below it.
-    """
+    """Return for each pick of a walk the lowest gain up to it: a larger threshold ends the walk before it."""
     gains = np.array([pick.relevance for pick in walk.picks], np.float64)
     gains[:1] = np.inf  # the entry node needs no gain
     return np.minimum.accumulate(gains)
@@ -95,11 +87,7 @@ def lowest_gains(walk: Selection) -> Numbers:
 def best_threshold(lowest: Sequence[Numbers], target: float) -> tuple[float, float]:
     """Return the threshold whose mean number of nodes is nearest to `target`, and that number.
 
-    The larger of two that are as near.
-
-    Args:
-        lowest: `lowest_gains` of each query's walk.
-        target: Mean number of nodes.
+    Of two that are as near it is the larger. `lowest` are the `lowest_gains` of each query's walk.
     """
     ascending = np.sort(np.concatenate(list(lowest)))
     thresholds = np.round(np.arange(10**DIGITS, -(10**DIGITS) - 1, -1) / 10**DIGITS, DIGITS)

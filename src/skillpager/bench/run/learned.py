@@ -6,7 +6,6 @@ is recognised, byte for byte; `near_copy_of` in a folder's `manifest.json` marks
 `read_evidence` leaves out.
 """
 
-import re
 from collections.abc import Collection, Iterable, Mapping
 from functools import cache
 from pathlib import Path
@@ -15,7 +14,6 @@ from skillpager.bench.run.methods import Method, parse_method
 from skillpager.bench.run.windows import CHUNK_MMR
 from skillpager.classifiers.local import MODEL, LocalClassifier
 from skillpager.encoders.builtin import ENCODER_ID, MODEL_FOLDER
-from skillpager.errors import BenchError, reinstall_command
 from skillpager.files import write_file
 
 LEARNED_FROM = "learned_from.txt"
@@ -51,25 +49,9 @@ def write_learned_from(folder: Path, digests: Iterable[str]) -> None:
 
 @cache
 def read_learned_from(folder: Path) -> frozenset[str]:
-    """Return the digests of the documents that the model in a folder has learned from; none without a file.
-
-    Raises:
-        BenchError: The file is damaged, or that of a shipped model is not there.
-    """
+    """Return the SHA-256 of the documents that the model in a folder has learned from, if it lists any."""
     path = folder / LEARNED_FROM
-    try:
-        digests = path.read_text(encoding="utf-8").split()
-    except FileNotFoundError as error:
-        if folder in SHIPPED:
-            raise BenchError(
-                f"{path} is missing, without which no one knows what the model has learned from: run "
-                f"`{reinstall_command()}`."
-            ) from error
-        return frozenset()
-    for number, digest in enumerate(digests, 1):
-        if not re.fullmatch("[0-9a-f]{64}", digest):
-            raise BenchError(f"{path}, entry {number}: {digest[:80]!r} is no SHA-256: restore the file.")
-    return frozenset(digests)
+    return frozenset(path.read_text(encoding="utf-8").split()) if path.is_file() else frozenset()
 
 
 def learned_from(method: Method, *, encoder: str, classifier: str) -> frozenset[str]:
@@ -79,9 +61,6 @@ def learned_from(method: Method, *, encoder: str, classifier: str) -> frozenset[
         method: The method; its own encoder and classifier come first.
         encoder: The run's, by name or id.
         classifier: The run's, by name or id.
-
-    Raises:
-        BenchError: As `read_learned_from`.
     """
     reads = READS.get(method.strategy.partition(":")[0], READ_BY_OTHERS)
     folders: list[Path] = []
@@ -116,7 +95,7 @@ def count_learned(
         classifier: The run's, by name or id.
 
     Raises:
-        BenchError: A label is unknown, or as `read_learned_from`.
+        BenchError: A label is unknown.
     """
     found = {}
     for method in map(parse_method, labels):
