@@ -146,15 +146,3 @@ def test_an_address_without_a_cluster_is_an_error(tmp_path: Path, skills: Path) 
     assert done.code == 1
     assert "There is no Ray cluster at 127.0.0.1:1 (" in done.err
     assert "Traceback" not in done.err
-
-
-def test_ray_client_is_refused_with_the_way_to_a_cluster_from_outside(tmp_path: Path, skills: Path) -> None:
-    env = environment(tmp_path / "cache", PYTHONWARNINGS="default")
-    words = ("index", skills, "--encoder", "hashing", "--ray")
-    named = run(*words, "ray://10.0.0.1:10001", env=env)
-    found = run(*words, "auto", env=env | {"RAY_ADDRESS": "ray://10.0.0.1:10001"})
-    for done in (named, found):
-        assert done.code == 1
-        assert "`ray://` begins an address of Ray Client, which SkillPager does not use" in done.err
-        assert "`--ray HOST:6379`" in done.err
-        assert "`ray job submit --address http://HOST:8265 -- skillpager index PATH --ray auto`" in done.err

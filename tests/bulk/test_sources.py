@@ -15,10 +15,11 @@ import pytest
 
 from bulk_parts import write_skills
 from cli_process import environment, run
-from skillpager.bulk import archives, fetching, sources_of
+from skillpager.bulk import fetching, sources_of
 from skillpager.bulk.sources import Item
 from skillpager.parsing.skill import read_skill
 from skillpager.settings import Settings
+from skillpager.types import Skill
 
 TEXT = b"---\nname: one\ndescription: d\n---\n# One\n\nSee [more](more.md).\n"
 
@@ -30,7 +31,7 @@ def items_of(*places: str | Path) -> list[Item]:
 
 def told(items: list[Item]) -> list[str]:
     """Return the name of each skill, or the error."""
-    return [str(item.error) if item.skill is None else item.skill.name for item in items]
+    return [item.skill.name if isinstance(item.skill, Skill) else str(item.skill) for item in items]
 
 
 def zipped(path: Path, files: dict[str, bytes]) -> Path:
@@ -71,7 +72,7 @@ def test_a_skill_in_an_archive_is_the_one_of_its_folder(
     (folder / "more.md").write_text("More.\n")
     (item,) = items_of(archive)
     assert item.place == f"{archive}!top/a/b/c/d/e/one"
-    assert item.skill is not None
+    assert isinstance(item.skill, Skill)
     expected = read_skill(folder)
     assert [(file.path, file.digest) for file in item.skill.files] == [
         (file.path, file.digest) for file in expected.files
@@ -119,22 +120,22 @@ def test_links_in_archives_are_left_out(tmp_path: Path) -> None:
         link = zipfile.ZipInfo("one/SKILL.md")
         link.external_attr = 0o120777 << 16
         opened_zip.writestr(link, str(secret))
-    assert [item.error is not None for item in items_of(archive, zipfile_link)] == [True, True]
-    assert told(items_of(archive)) == [
-        f"There is no skill in {archive}: a skill is a folder with a SKILL.md."
+    assert told(items_of(archive, zipfile_link)) == [
+        f"There is no skill in {place}: a skill is a folder with a SKILL.md."
+        for place in (archive, zipfile_link)
     ]
 
 
 def test_archives_beyond_the_limits_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     bomb = zipped(tmp_path / "bomb.zip", {f"{n}/SKILL.md": bytes(50_000) for n in range(4)})
     assert bomb.stat().st_size < 2_000
-    monkeypatch.setattr(archives, "MAX_TOTAL_BYTES", 120_000)
+    monkeypatch.setattr(fetching, "MAX_TOTAL_BYTES", 120_000)
     assert "holds more than" in told(items_of(bomb))[0]
-    monkeypatch.setattr(archives, "MAX_TOTAL_BYTES", 1_000_000)
-    monkeypatch.setattr(archives, "MAX_FILES", 3)
+    monkeypatch.setattr(fetching, "MAX_TOTAL_BYTES", 1_000_000)
+    monkeypatch.setattr(fetching, "MAX_FILES", 3)
     assert "holds more than 3 files" in told(items_of(bomb))[0]
-    monkeypatch.setattr(archives, "MAX_FILES", 9)
-    monkeypatch.setattr(archives, "MAX_FILE_BYTES", 10_000)
+    monkeypatch.setattr(fetching, "MAX_FILES", 9)
+    monkeypatch.setattr(fetching, "MAX_FILE_BYTES", 10_000)
     large = zipped(
         tmp_path / "large.zip", {"one/SKILL.md": TEXT, "one/more.md": b"x", "one/film": bytes(20_000)}
     )
@@ -161,13 +162,13 @@ def test_a_small_archive_with_a_large_header_is_refused_before_it_is_read(
     (item,) = items_of(archive)
     _, most = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert "holds more than 1 MiB in an extended header" in str(item.error)
+    assert "holds more than 1 MiB in an extended header" in str(item.skill)
     assert most < 16 * 1024**2
 
 
 def test_bytes_that_are_passed_over_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(archives, "MAX_TOTAL_BYTES", 4 * 1024**2)
-    monkeypatch.setattr(archives, "MAX_FILE_BYTES", 1024)
+    monkeypatch.setattr(fetching, "MAX_TOTAL_BYTES", 4 * 1024**2)
+    monkeypatch.setattr(fetching, "MAX_FILE_BYTES", 1024)
     large = tarred(tmp_path / "x.tar.gz", {"one/film": bytes(5 * 1024**2), "one/SKILL.md": TEXT})
     link = tmp_path / "y.tar.gz"
     with gzip.open(link, "wb") as file:
@@ -183,41 +184,40 @@ def test_damaged_archives_are_reported_with_a_remedy(tmp_path: Path) -> None:
     cut.write_bytes(whole.read_bytes()[:-40])
     text = tmp_path / "text.zip"
     text.write_text("no archive")
-    reasons = told(items_of(cut, text))
-    assert reasons[0].startswith(f"{cut} cannot be unpacked (")
-    assert reasons[1].startswith(f"{text} is not a complete zip file or tar archive")
+    for place, reason in zip((cut, text), told(items_of(cut, text)), strict=True):
+        assert reason.startswith(f"{place} cannot be unpacked (")
 
 
 # ---- git
+
+
+def git(place: Path, *words: str) -> str:
+    """Run git in a repository; return what it prints."""
+    own = ("-c", "user.name=n", "-c", "user.email=e@example.org", "-c", "commit.gpgsign=false")
+    command = ["git", *own, "-C", str(place), *words]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
 
 
 @pytest.fixture
 def repository(tmp_path: Path) -> Path:
     place = tmp_path / "repository"
     write_skills(place / "skills", 2)
-
-    def git(*words: str) -> None:
-        own = ("-c", "user.name=n", "-c", "user.email=e@example.org", "-c", "commit.gpgsign=false")
-        subprocess.run(["git", *own, "-C", str(place), *words], check=True, capture_output=True)
-
-    git("init", "--quiet", "--initial-branch=main")
-    git("add", ".")
-    git("commit", "--quiet", "-m", "two")
-    git("tag", "v1")
+    git(place, "init", "--quiet", "--initial-branch=main")
+    git(place, "add", ".")
+    git(place, "commit", "--quiet", "-m", "two")
+    git(place, "tag", "v1")
     write_skills(place / "later", 1)
-    git("add", ".")
-    git("commit", "--quiet", "-m", "three")
+    git(place, "add", ".")
+    git(place, "commit", "--quiet", "-m", "three")
     return place
 
 
 def test_a_git_repository_gives_the_skills_of_a_reference(repository: Path) -> None:
-    assert told(items_of(f"git+{repository}@v1")) == ["skill-000", "skill-001"]
+    assert told(items_of(f"git+file://{repository}@v1")) == ["skill-000", "skill-001"]
     assert len(items_of(f"git+file://{repository}")) == 3
-    (item,) = items_of(f"git+{repository}@main#subdirectory=later")
-    assert item.place == f"git+{repository}@main#subdirectory=later!skill-000"
-    head = subprocess.run(
-        ["git", "-C", str(repository), "rev-parse", "v1"], capture_output=True, text=True, check=True
-    ).stdout.strip()
+    (item,) = items_of(f"git+file://{repository}@main#subdirectory=later")
+    assert item.place == f"git+file://{repository}@main#subdirectory=later!skill-000"
+    head = git(repository, "rev-parse", "v1")
     assert len(items_of(f"git+file://{repository}@{head}")) == 2
 
 
@@ -225,19 +225,22 @@ def test_a_git_repository_gives_the_skills_of_a_reference(repository: Path) -> N
     ("ending", "said"),
     [
         ("@no-such", "check repository, reference and access"),
-        ("@--upload-pack=touch", "may begin with a hyphen"),
+        ("@--upload-pack=touch", "may not begin with a hyphen"),
         ("#subdirectory=../..", "has no folder '../..'"),
     ],
 )
 def test_what_git_cannot_fetch_is_told(repository: Path, ending: str, said: str) -> None:
-    (text,) = told(items_of(f"git+{repository}{ending}"))
+    (text,) = told(items_of(f"git+file://{repository}{ending}"))
     assert said in text
 
 
-@pytest.mark.parametrize("address", ["git+ext::sh -c 'touch {}/ran'", "git+http://127.0.0.1:1/x.git"])
+@pytest.mark.parametrize(
+    "address",
+    ["git+ext::sh -c 'touch {}/ran'", "git+http://127.0.0.1:1/x.git", "git+/srv/r", "git+git@host:o/r.git"],
+)
 def test_git_uses_no_other_transport(address: str, tmp_path: Path) -> None:
     (text,) = told(items_of(address.format(tmp_path)))
-    assert "cannot be fetched" in text or "not http" in text
+    assert text.endswith("is not a repository that is read: write git+file://…, git+https://…, git+ssh://….")
     assert not (tmp_path / "ran").exists()
 
 
@@ -247,57 +250,39 @@ def test_a_repository_of_the_environment_is_not_touched(
 ) -> None:
     users = tmp_path / "users"
     write_skills(users, 1)
-    own = (
-        "-c",
-        "user.name=n",
-        "-c",
-        "user.email=e@example.org",
-        "-c",
-        "commit.gpgsign=false",
-        "-C",
-        str(users),
-    )
     for words in (["init", "--quiet"], ["add", "."], ["commit", "--quiet", "-m", "one"]):
-        subprocess.run(["git", *own, *words], check=True, capture_output=True)
+        git(users, *words)
     places = {"GIT_DIR": ".git", "GIT_INDEX_FILE": ".git/index", "GIT_OBJECT_DIRECTORY": ".git/objects"}
     monkeypatch.setenv("GIT_DIR", str(users / ".git"))
     monkeypatch.setenv(variable, str(users / places.get(variable, ".")))
     before = {path: path.read_bytes() for path in sorted(users.rglob("*")) if path.is_file()}
-    assert told(items_of(f"git+{repository}@v1")) == ["skill-000", "skill-001"]
+    assert told(items_of(f"git+file://{repository}@v1")) == ["skill-000", "skill-001"]
     assert {path: path.read_bytes() for path in sorted(users.rglob("*")) if path.is_file()} == before
 
 
 def test_a_repository_beyond_the_limits_is_not_checked_out(
     repository: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(archives, "MAX_FILES", 2)
-    assert "holds more than 2 files" in told(items_of(f"git+{repository}"))[0]
-    monkeypatch.setattr(archives, "MAX_FILES", 9)
-    monkeypatch.setattr(archives, "MAX_TOTAL_BYTES", 200)
-    assert "holds more than" in told(items_of(f"git+{repository}"))[0]
+    monkeypatch.setattr(fetching, "MAX_FILES", 2)
+    assert "holds more than 2 files" in told(items_of(f"git+file://{repository}"))[0]
+    monkeypatch.setattr(fetching, "MAX_FILES", 9)
+    monkeypatch.setattr(fetching, "MAX_TOTAL_BYTES", 200)
+    assert "holds more than" in told(items_of(f"git+file://{repository}"))[0]
 
 
 @pytest.mark.parametrize(
     "address",
-    ["git+https://user:secret@host/r.git", "git+https://secret@host/r.git", "s3://bucket/x?token=secret"],
+    [
+        "git+https://user:secret@host/r.git",
+        "git+https://secret@host/r.git",
+        "https://user:secret@host/x.zip",
+        "s3://bucket/x?token=secret",
+    ],
 )
 def test_credentials_in_an_address_are_refused_and_not_repeated(address: str) -> None:
     (item,) = items_of(address)
-    assert "holds a user, password or query" in str(item.error)
-    assert "secret" not in f"{item.error}{item.place}{item.name}"
-
-
-@pytest.mark.parametrize(
-    ("text", "parts"),
-    [
-        ("https://host/o/r.git@v1", ("https://host/o/r.git", "v1", "")),
-        ("ssh://git@host:22/r.git", ("ssh://git@host:22/r.git", "", "")),
-        ("git@host:o/r.git@feature/x#subdirectory=a", ("git@host:o/r.git", "feature/x", "a")),
-        ("/srv/r@1", ("/srv/r", "1", "")),
-    ],
-)
-def test_the_parts_of_a_repositorys_address(text: str, parts: tuple[str, str, str]) -> None:
-    assert fetching.split_git(text) == parts
+    assert "holds a user, password or query" in str(item.skill)
+    assert "secret" not in f"{item.skill}{item.place}"
 
 
 # ---- object storage and other addresses
@@ -331,6 +316,7 @@ def test_object_storage_gives_folders_archives_and_files(
         "s3::file:///x",
         "zip://a::s3://b/x",
         "ftp://h/x",
+        "file:///srv/skills",
     ],
 )
 def test_other_addresses_are_not_sources(address: str) -> None:
@@ -338,30 +324,17 @@ def test_other_addresses_are_not_sources(address: str) -> None:
     assert text.startswith(f"{address} is not a source of skills.")
 
 
-def test_a_file_address_has_the_rules_of_its_path(tmp_path: Path) -> None:
-    outside = tmp_path / "secret.md"
-    outside.write_text("# Secret\n")
-    folder = tmp_path / "one"
-    folder.mkdir()
-    (folder / "SKILL.md").write_bytes(TEXT)
-    (folder / "more.md").symlink_to(outside)
-    (by_address,), (by_path,) = items_of(folder.as_uri()), items_of(folder)
-    assert by_address == by_path
-    assert by_path.skill is not None
-    assert [file.path for file in by_path.skill.files] == ["SKILL.md"]
-
-
 def test_the_command_takes_every_source_and_tells_each_fault(tmp_path: Path, repository: Path) -> None:
     archive = zipped(tmp_path / "x.zip", FILES | {"bad/SKILL.md": b"\xff\xfe"})
     env = environment(tmp_path / "cache", PYTHONPATH=str(Path(__file__).parents[1]))
     parts = ("--encoder", "plain_parts:DigestEncoder", "--classifier", "plain_parts:TurnsClassifier")
-    words = ("index", archive, f"git+{repository}@v1", "ftp://none", "--json", *parts)
+    words = ("index", archive, f"git+file://{repository}@v1", "ftp://none", "--json", *parts)
     done = run(*words, env=env)
     assert done.code == 1
     assert [skill["path"] for skill in done.json["skills"]] == [
         f"{archive}!top/a/b/c/d/e/one",
-        f"git+{repository}@v1!skills/skill-000",
-        f"git+{repository}@v1!skills/skill-001",
+        f"git+file://{repository}@v1!skills/skill-000",
+        f"git+file://{repository}@v1!skills/skill-001",
     ]
     assert [failure["path"] for failure in done.json["failed"]] == [f"{archive}!bad", "ftp address"]
     assert archive.name in done.json["failed"][0]["error"]["message"]

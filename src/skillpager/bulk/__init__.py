@@ -1,7 +1,7 @@
 """Many skills: read from any source, indexed by workers in this process, on this machine or on a cluster."""
 
 from skillpager.bulk.driver import Outcome, index_skills
-from skillpager.bulk.sources import Source, failed_source, path_source, plain_path, source_of, sources_of
+from skillpager.bulk.sources import Source, failed_source, path_source, source_of, sources_of
 
 __all__ = [
     "Outcome",
@@ -9,7 +9,6 @@ __all__ = [
     "failed_source",
     "index_skills",
     "path_source",
-    "plain_path",
     "source_of",
     "sources_of",
 ]

@@ -5,14 +5,14 @@ The driver reads the skills, so that workers need none of the user's files.
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, wait
-from contextlib import contextmanager, nullcontext
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from skillpager.bulk.sources import Item, Source, sources_of
+from skillpager.bulk.sources import Source, sources_of
 from skillpager.bulk.workers import PROCESSES_PAY_FROM, Built, Task, Workers, local_workers, ray_workers
 from skillpager.errors import ClassifierError, EncoderError, SkillError, SkillPagerError, StoreError
 
@@ -26,9 +26,6 @@ logger = logging.getLogger(__name__)
 MAX_FAILURES_IN_A_ROW = 3
 # a skill over which so many workers die is taken for the cause
 MAX_DEATHS = 3
-# workers that die, one after the other, before any of them has finished a skill
-MAX_DEAD_ON_ARRIVAL = 3
-STALL_SECONDS = 300.0
 
 Progress = Callable[[int, int], None]
 Finished = Callable[["Outcome", "Skill"], None]
@@ -100,18 +97,6 @@ def index_skills(
     return run.outcomes()
 
 
-@contextmanager
-def _opened(workers: Workers, count: int) -> Iterator[Executor]:
-    """Yield an executor; an interruption does not wait for skills that were not begun."""
-    executor = workers.open(count)
-    try:
-        yield executor
-    except BaseException:
-        executor.shutdown(wait=False, cancel_futures=True)
-        raise
-    executor.shutdown()
-
-
 class _Run:
     """One run: the tasks that are not finished, and the outcomes of the others."""
 
@@ -124,10 +109,9 @@ class _Run:
         self._before = frozenset(self._stored)
         self._found: list[Outcome | None] = []  # None: not finished
         self._unopened = len(sources)
-        self._open: Source | None = None  # is being read
         self._done = 0
-        # by key, the places in `_found` that wait for it, and their skills
-        self._waiting: dict[str, list[tuple[int, Item]]] = {}
+        # by key, the numbers in `_found` that wait for it, with place and skill
+        self._waiting: dict[str, list[tuple[int, str, Skill]]] = {}
         self._failures = 0
 
     def pending(self) -> Iterator[Task]:
@@ -136,39 +120,31 @@ class _Run:
 
         for source in self._sources:
             self._unopened -= 1
-            self._open = source
             for item in source.items():
                 number = len(self._found)
                 self._found.append(None)
-                if item.skill is None:
-                    self._end(number, Outcome(item.place, item.name, error=item.error))
+                if isinstance(item.skill, SkillPagerError):
+                    self._end(number, Outcome(item.place, item.place, error=item.skill))
                     continue
                 key = index_key(item.skill, self._pager.recipe)
                 if key in self._stored:
-                    self._finish(number, item, key)
+                    self._finish(number, item.place, item.skill, key)
                 elif key in self._waiting:  # the same skill from two places
-                    self._waiting[key].append((number, item))
+                    self._waiting[key].append((number, item.place, item.skill))
                 else:
-                    self._waiting[key] = [(number, item)]
+                    self._waiting[key] = [(number, item.place, item.skill)]
                     yield Task(key, item.place, item.skill)
-            self._open = None
 
     def work(self, tasks: Iterator[Task], workers: Workers) -> None:
         """Have all tasks done.
 
-        Those that were in hand when a worker died, or whose store failed, are tried again at the end, each by
-        itself: so a death concerns one skill.
+        Those that were in hand when a worker died are tried again at the end, each by itself: so a death
+        concerns one skill.
         """
         again: list[Task] = []
-        idle = 0  # times that all workers died before any had finished a skill
-        while True:
-            done = self._done
-            with _opened(workers, workers.count) as executor:
-                broken = self._submit_all(executor, tasks, workers, again)
-            if broken is None:
-                break
-            idle = idle + 1 if self._done == done else 0
-            if idle == MAX_DEAD_ON_ARRIVAL:
+        while broken := self._work_until_broken(tasks, workers, again):
+            self._failures += 1
+            if self._failures == MAX_FAILURES_IN_A_ROW:
                 raise SkillPagerError(
                     "The processes that build indexes end as they start, perhaps for want of memory: "
                     "`--jobs 1` works without them."
@@ -176,9 +152,11 @@ class _Run:
         for task in again:
             if self._failures < MAX_FAILURES_IN_A_ROW:
                 self._take(task, self._build_alone(task, workers))
+        for _ in tasks:  # what was not tried waits in vain
+            pass
 
-    def _submit_all(
-        self, executor: Executor, tasks: Iterator[Task], workers: Workers, again: list[Task]
+    def _work_until_broken(
+        self, tasks: Iterator[Task], workers: Workers, again: list[Task]
     ) -> BrokenExecutor | None:
         """Do tasks until there are none, or all workers must be started again; return the reason then.
 
@@ -186,40 +164,34 @@ class _Run:
         """
         running: dict[Future[Built], Task] = {}
         broken: BrokenExecutor | None = None
-        while True:
-            while broken is None and len(running) < workers.count and (task := self._next(tasks)):
-                try:
-                    running[executor.submit(workers.build, task)] = task
-                except BrokenExecutor as death:
-                    again.append(task)
-                    broken = death
-            if not running:
-                return broken
-            done, _ = wait(running, STALL_SECONDS, FIRST_COMPLETED)
-            if not done:
-                logger.warning("no skill was finished in the last %.0f s", STALL_SECONDS)
-            for future in done:
-                task = running.pop(future)
-                try:
-                    built = future.result()
-                except workers.deaths as death:
-                    logger.debug("%s is tried again: its worker died (%s)", task.place, death)
-                    again.append(task)
-                    broken = death if isinstance(death, BrokenExecutor) else broken
-                    continue
-                if isinstance(built.error, StoreError):
-                    self._failures += 1
-                    again.append(task)
-                else:
-                    self._take(task, built)
-
-    def _next(self, tasks: Iterator[Task]) -> Task | None:
-        return next(tasks, None) if self._failures < MAX_FAILURES_IN_A_ROW else None
+        with workers.open(workers.count) as executor:
+            while True:
+                while (
+                    broken is None
+                    and len(running) < workers.count
+                    and self._failures < MAX_FAILURES_IN_A_ROW
+                    and (task := next(tasks, None)) is not None
+                ):
+                    try:
+                        running[executor.submit(workers.build, task)] = task
+                    except BrokenExecutor as death:
+                        again.append(task)
+                        broken = death
+                if not running:
+                    return broken
+                for future in wait(running, return_when=FIRST_COMPLETED).done:
+                    task = running.pop(future)
+                    try:
+                        self._take(task, future.result())
+                    except workers.deaths as death:
+                        logger.debug("%s is tried again: its worker died (%s)", task.place, death)
+                        again.append(task)
+                        broken = death if isinstance(death, BrokenExecutor) else broken
 
     def _build_alone(self, task: Task, workers: Workers) -> Built:
         for _ in range(MAX_DEATHS):
             try:
-                with _opened(workers, 1) as executor:
+                with workers.open(1) as executor:
                     return executor.submit(workers.build, task).result()
             except workers.deaths as death:
                 logger.debug("%s: its worker died (%s)", task.place, death)
@@ -233,38 +205,27 @@ class _Run:
     def _take(self, task: Task, built: Built) -> None:
         """Note the result of a task, for every place from which its skill was read."""
         error = built.error
-        for note in built.notes:
-            logger.warning("%s", note)
-        if error is not None and not isinstance(
-            error, (SkillError, EncoderError, ClassifierError, StoreError)
-        ):
-            raise error
-        self._failures = 0 if error is None or isinstance(error, SkillError) else self._failures + 1
         if error is None:
-            self._stored[task.key] = built.nodes
-        for number, item in self._waiting.pop(task.key):
+            self._failures, self._stored[task.key] = 0, built.nodes
+        elif isinstance(error, (SkillError, EncoderError, ClassifierError, StoreError)):
+            self._failures = 0 if isinstance(error, SkillError) else self._failures + 1
+        else:
+            raise error
+        for number, place, skill in self._waiting.pop(task.key):
             if error is None:
-                self._finish(number, item, task.key, seconds=built.seconds)
+                self._finish(number, place, skill, task.key, seconds=built.seconds)
             else:
-                self._end(number, Outcome(item.place, task.skill.name, error=error))
+                self._end(number, Outcome(place, skill.name, error=error))
 
-    def _finish(self, number: int, item: Item, key: str, *, seconds: float = 0.0) -> None:
+    def _finish(self, number: int, place: str, skill: "Skill", key: str, *, seconds: float = 0.0) -> None:
         """Note a skill that is in the store. Every skill of a run that does not fail passes here, once."""
         from skillpager.indexing import count_tokens
 
-        assert item.skill is not None
-        outcome = Outcome(
-            item.place,
-            item.skill.name,
-            key,
-            self._stored[key],
-            count_tokens(item.skill, self._pager.token_counter),
-            seconds,
-            cached=key in self._before,
-            warnings=item.skill.warnings,
-        )
+        tokens, is_cached = count_tokens(skill, self._pager.token_counter), key in self._before
+        about = (place, skill.name, key, self._stored[key], tokens, seconds, is_cached)
+        outcome = Outcome(*about, warnings=skill.warnings)
         try:
-            self._report(outcome, item.skill)
+            self._report(outcome, skill)
         except (SkillError, EncoderError, ClassifierError) as error:
             outcome = replace(outcome, error=error)
         self._end(number, outcome)
@@ -276,17 +237,9 @@ class _Run:
 
     def outcomes(self) -> list[Outcome]:
         """Return all outcomes in the order of the sources; what was not tried has failed."""
-        for waiting in self._waiting.values():
-            for number, item in waiting:
-                self._found[number] = _untried(item.place, item.skill.name if item.skill else item.name)
-        found = [outcome for outcome in self._found if outcome is not None]
-        unread = [*self._sources[len(self._sources) - self._unopened :]]
-        if self._open is not None and not self._open.single:
-            unread.insert(0, self._open)
-        found += [_untried(source.place, source.name) for source in unread]
+        for number, place, skill in chain.from_iterable(self._waiting.values()):
+            error = SkillError(f"{place} was not tried: see the failures before it.")
+            self._found[number] = Outcome(place, skill.name, error=error)
         after = {entry.key for entry in self._pager.store.entries()}
+        found = [outcome for outcome in self._found if outcome is not None]
         return [replace(each, stored=each.error is None and each.key in after) for each in found]
-
-
-def _untried(place: str, name: str) -> Outcome:
-    return Outcome(place, name, error=SkillError(f"{place} was not tried: see the failures before it."))

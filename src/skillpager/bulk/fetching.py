@@ -1,39 +1,210 @@
-"""Bring the files at an address into a folder: git repositories and object storage.
+"""Bring the files of a source into a folder, within limits: archives, git repositories, object storage.
 
-Only addresses that the user gave are fetched.
+The files are those of strangers: nothing lands outside of the folder, and none of them is run. Only addresses
+that the user gave are fetched.
 """
 
+import bz2
+import gzip
+import io
+import logging
+import lzma
 import os
-import re
 import shutil
+import stat
 import subprocess
+import tarfile
+import zipfile
+import zlib
 from functools import cache
 from pathlib import Path, PurePosixPath
-from typing import Any
-from urllib.parse import parse_qs, urlsplit
+from typing import IO, Any, cast
+from urllib.parse import parse_qs, urlsplit, urlunsplit
 
-from skillpager.bulk import archives
-from skillpager.bulk.archives import Intake, TooLargeError
 from skillpager.errors import SkillError, require_extra
 from skillpager.settings import hide_secrets
 
+logger = logging.getLogger(__name__)
+
+# `.skill` is what agents call a zip file of one skill
+SUFFIXES = (".zip", ".skill", ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
+MAX_FILES = 200_000
+# a library of 60,000 skills has about 1 GB
+MAX_TOTAL_BYTES = 4 * 1024**3
+# a larger file is not the text of a skill: it is left out
+MAX_FILE_BYTES = 64 * 1024**2
+# the largest piece that is read at once, and the largest extended header of a tar archive
+CHUNK = 1024**2
+
 GIT = "git+"
 GIT_SECONDS = 600.0
-# schemes of object storage; each needs its package of fsspec
-STORAGES = {"s3": "s3fs", "gs": "gcsfs", "az": "adlfs"}
 # transports of git that run no program that the address names, and encrypt what comes from elsewhere
 TRANSPORTS = ("file", "https", "ssh")
-# scheme and host of a repository's address, whose `@` ends the user; the path follows
-_HOST = re.compile(r"[a-z][a-z\d+.-]+://[^/]*|[^/:]*:?", re.IGNORECASE)
+# schemes of object storage; each needs its package of fsspec
+STORAGES = {"s3": "s3fs", "gs": "gcsfs", "az": "adlfs"}
+
+# raised by readers of damaged or encrypted archives
+_DAMAGES = (
+    *(OSError, EOFError, RuntimeError, ValueError, tarfile.TarError, zipfile.BadZipFile),
+    *(zlib.error, lzma.LZMAError),
+)
 
 
-def split_git(text: str) -> tuple[str, str, str]:
-    """Return URL or path, reference and subdirectory of a repository's address; the last two may be empty."""
-    address, _, fragment = text.partition("#")
-    host = _HOST.match(address)
-    start = host.end() if host else 0
-    path, _, ref = address[start:].rpartition("@") if "@" in address[start:] else (address[start:], "", "")
-    return address[:start] + path, ref, parse_qs(fragment).get("subdirectory", [""])[0]
+class TooLargeError(SkillError):
+    """The files of a source exceed a limit."""
+
+    def __init__(self, place: str, limit: str) -> None:
+        super().__init__(
+            f"{place} holds more than {limit}: split it, or unpack it yourself and name its folder."
+        )
+
+
+class Intake:
+    """Writes files of others below a folder, within the limits on number and size.
+
+    Args:
+        folder: The folder.
+        place: Where the files come from, for errors.
+    """
+
+    def __init__(self, folder: Path, place: str) -> None:
+        self._folder, self._place = folder, place
+        self._files = self._bytes = 0
+
+    def leave_out(self, path: str, reason: str) -> None:
+        """Warn that a file is left out."""
+        logger.warning("%s: the file %r was left out: %s", self._place, path[:200], reason)
+
+    def add(self, path: str, opened: IO[bytes]) -> None:
+        """Write a file; one that is too large, or whose path cannot be had here, is left out.
+
+        Raises:
+            TooLargeError: All files together are beyond the limits.
+        """
+        parts = PurePosixPath(path).parts
+        if not parts or path.startswith("/") or ".." in parts or (os.name == "nt" and ":" in path):
+            return self.leave_out(path, "its path leads out of the archive")
+        self._files += 1
+        if self._files > MAX_FILES:
+            raise TooLargeError(self._place, f"{MAX_FILES:,} files")
+        target = self._folder.joinpath(*parts)
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            file = target.open("wb")
+        except (OSError, ValueError) as error:  # a name too long, or that of a folder
+            return self.leave_out(path, str(error))
+        size = 0
+        with file:
+            while size <= MAX_FILE_BYTES and (chunk := opened.read(CHUNK)):
+                size += len(chunk)
+                self._bytes += len(chunk)
+                # the size in a header may be a lie: the bytes that are read count
+                if self._bytes > MAX_TOTAL_BYTES:
+                    raise TooLargeError(self._place, f"{MAX_TOTAL_BYTES // 1024**3} GiB")
+                file.write(chunk)
+        if size > MAX_FILE_BYTES:
+            target.unlink()
+        return None
+
+
+# ---- archives
+
+
+def is_archive(name: str) -> bool:
+    """Return whether a file is an archive by its name."""
+    return name.lower().endswith(SUFFIXES)
+
+
+def unpack(archive: Path, folder: Path, *, place: str) -> Path:
+    """Write the regular files of an archive below `folder`; links, devices and permissions are left out.
+
+    A file that cannot be unpacked, or whose path leads out of the archive, is left out with a warning.
+
+    Args:
+        archive: A zip file or tar archive.
+        folder: A folder, in which a new one is made.
+        place: The archive as the user named it.
+
+    Returns:
+        The folder with the files.
+
+    Raises:
+        SkillError: The file is not an archive, is damaged, or is larger than the limits.
+    """
+    inside = folder / "unpacked"
+    inside.mkdir()
+    intake = Intake(inside, place)
+    try:
+        if zipfile.is_zipfile(archive):
+            _unpack_zip(archive, intake)
+        else:
+            with archive.open("rb") as raw, _decompressed(raw) as data:
+                reader = cast("IO[bytes]", _BoundedReader(data, place))
+                with tarfile.open(fileobj=reader, mode="r:") as opened:
+                    for member in opened:
+                        if member.isfile() and (file := opened.extractfile(member)):
+                            intake.add(member.name, file)
+    except _DAMAGES as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else error
+        raise SkillError(
+            f"{place} cannot be unpacked ({reason}): check the archive, and the room for temporary files "
+            "(the variable TMPDIR names their folder), or download it again."
+        ) from error
+    return inside
+
+
+def _unpack_zip(archive: Path, intake: Intake) -> None:
+    with zipfile.ZipFile(archive) as opened:
+        for info in opened.infolist():
+            if info.is_dir() or stat.S_ISLNK(info.external_attr >> 16):
+                continue
+            try:
+                with opened.open(info) as file:
+                    # zip files of some Windows programs have backslashes
+                    intake.add(info.filename.replace("\\", "/"), file)
+            except _DAMAGES as error:  # an encrypted or damaged file says nothing of the others
+                intake.leave_out(info.filename, str(error))
+
+
+def _decompressed(raw: IO[bytes]) -> IO[bytes]:
+    """Return a reader of the decompressed bytes of a file, whose compression its first bytes tell."""
+    magic = raw.read(6)
+    raw.seek(0)
+    if magic.startswith(b"\x1f\x8b"):
+        return cast("IO[bytes]", gzip.open(raw))
+    if magic.startswith(b"BZh"):
+        return cast("IO[bytes]", bz2.open(raw))
+    return cast("IO[bytes]", lzma.open(raw)) if magic.startswith(b"\xfd7zXZ\x00") else raw
+
+
+class _BoundedReader(io.RawIOBase):
+    """Reads a tar archive within limits.
+
+    `tarfile` reads a whole extended header at once, however large the archive says it is, and decompresses
+    the files that it passes over.
+    """
+
+    def __init__(self, data: IO[bytes], place: str) -> None:
+        self._data, self._place = data, place
+
+    def read(self, size: int = -1) -> bytes:
+        """Return the next `size` bytes; more than an extended header may have are a `TooLargeError`."""
+        if not 0 <= size <= CHUNK + tarfile.BLOCKSIZE:
+            raise TooLargeError(self._place, f"{CHUNK // 1024**2} MiB in an extended header")
+        return self._data.read(size)
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        """Go to a position of the decompressed bytes; one beyond the limit is a `TooLargeError`."""
+        if offset > MAX_TOTAL_BYTES:
+            raise TooLargeError(self._place, f"{MAX_TOTAL_BYTES // 1024**3} GiB")
+        return self._data.seek(offset, whence)
+
+    def tell(self) -> int:
+        """Return the position among the decompressed bytes."""
+        return self._data.tell()
+
+
+# ---- git
 
 
 def refuse_credentials(text: str) -> None:
@@ -53,42 +224,35 @@ def fetch_git(text: str, folder: Path) -> Path:
     Only one commit is fetched. Hooks, filters, submodules and links of the repository have no effect.
 
     Args:
-        text: URL or path of the repository, then `@` and a branch, tag or commit, and `#subdirectory=PATH`.
+        text: URL of the repository, then `@` and a branch, tag or commit, and `#subdirectory=PATH`.
         folder: An empty folder.
 
     Raises:
         SkillError: There is no `git`, no such repository, reference or folder, it takes too long, or the
-            files are beyond the limits of archives.
+            files are beyond the limits.
     """
-    url, ref, part = split_git(text)
-    if (scheme := urlsplit(url).scheme) and "://" in url and scheme not in TRANSPORTS:
-        raise SkillError(f"git+{text}: git repositories are read by {', '.join(TRANSPORTS)}, not {scheme}.")
-    if "://" not in url and Path(url).expanduser().exists():
-        url = str(Path(url).expanduser().absolute())
-    if url.startswith("-") or ref.startswith("-"):
-        raise SkillError(f"git+{text}: neither the address nor the reference may begin with a hyphen.")
+    parts = urlsplit(text)
+    path, _, ref = parts.path.partition("@")
+    url = urlunsplit(parts._replace(path=path, fragment=""))
+    part = parse_qs(parts.fragment).get("subdirectory", [""])[0]
+    if parts.scheme not in TRANSPORTS or not text.startswith(f"{parts.scheme}://"):
+        addresses = ", ".join(f"git+{name}://…" for name in TRANSPORTS)
+        raise SkillError(f"git+{text} is not a repository that is read: write {addresses}.")
+    if ref.startswith("-"):
+        raise SkillError(f"git+{text}: the reference may not begin with a hyphen.")
     if shutil.which("git") is None:
         raise SkillError(
             f"git+{text} needs the program git: install it, or check the repository out yourself."
         )
-    place = folder / "repository"
-    _run_git(["init", "--quiet", str(place)], text)
+    place, listing = folder / "repository", folder / "listing"
     own = ["-C", str(place)]
-    fetch = [
-        "fetch",
-        "--quiet",
-        "--depth=1",
-        "--no-tags",
-        "--no-recurse-submodules",
-        "--",
-        url,
-        ref or "HEAD",
-    ]
-    _run_git([*own, *fetch], text)
-    with (folder / "listing").open("w+b") as listing:
-        _run_git([*own, "ls-tree", "-r", "-l", "-z", "FETCH_HEAD"], text, output=listing)
-        listing.seek(0)
-        _check_size(listing, f"git+{text}")
+    only_one = ["--quiet", "--depth=1", "--no-tags", "--no-recurse-submodules"]
+    _run_git(["init", "--quiet", str(place)], text)
+    _run_git([*own, "fetch", *only_one, "--", url, ref or "HEAD"], text)
+    with listing.open("w+b") as output:
+        _run_git([*own, "ls-tree", "-r", "-l", "-z", "FETCH_HEAD"], text, output=output)
+        output.seek(0)
+        _check_size(output, f"git+{text}")
     _run_git([*own, "checkout", "--quiet", "--detach", "FETCH_HEAD"], text)
     wanted = (place / part).resolve()
     if not wanted.is_relative_to(place.resolve()) or not wanted.is_dir():
@@ -96,20 +260,19 @@ def fetch_git(text: str, folder: Path) -> Path:
     return wanted
 
 
-def _check_size(listing: Any, shown: str) -> None:
-    """Raise a `TooLargeError` if the files of `git ls-tree -r -l -z` are beyond the limits of archives."""
+def _check_size(listing: IO[bytes], shown: str) -> None:
+    """Raise a `TooLargeError` if the files of `git ls-tree -r -l -z` are beyond the limits."""
     files = total = 0
     rest = b""
-    while chunk := listing.read(archives.CHUNK):
+    while chunk := listing.read(CHUNK):
         *entries, rest = (rest + chunk).split(b"\0")
-        for entry in entries:
-            size = entry.split(b"\t", 1)[0].split()[-1]
-            files += 1
-            total += int(size) if size.isdigit() else 0
-        if files > archives.MAX_FILES:
-            raise TooLargeError(shown, f"{archives.MAX_FILES:,} files")
-        if total > archives.MAX_TOTAL_BYTES:
-            raise TooLargeError(shown, f"{archives.MAX_TOTAL_BYTES // 1024**3} GiB")
+        files += len(entries)
+        sizes = (entry.split(b"\t", 1)[0].split()[-1] for entry in entries)
+        total += sum(int(size) for size in sizes if size.isdigit())
+        if files > MAX_FILES:
+            raise TooLargeError(shown, f"{MAX_FILES:,} files")
+        if total > MAX_TOTAL_BYTES:
+            raise TooLargeError(shown, f"{MAX_TOTAL_BYTES // 1024**3} GiB")
 
 
 @cache
@@ -121,7 +284,7 @@ def _local_variables() -> frozenset[str]:
     return frozenset(listed.stdout.split())
 
 
-def _run_git(arguments: list[str], address: str, output: Any = subprocess.DEVNULL) -> None:
+def _run_git(arguments: list[str], address: str, output: IO[bytes] | int = subprocess.DEVNULL) -> None:
     environment = {name: value for name, value in os.environ.items() if name not in _local_variables()} | {
         "GIT_ALLOW_PROTOCOL": ":".join(TRANSPORTS),
         "GIT_TERMINAL_PROMPT": "0",  # a password that nobody can type
@@ -148,6 +311,9 @@ def _run_git(arguments: list[str], address: str, output: Any = subprocess.DEVNUL
         )
 
 
+# ---- object storage
+
+
 def fetch_objects(url: str, folder: Path) -> Path:
     """Return the file or folder at an address of object storage, in `folder`.
 
@@ -164,14 +330,14 @@ def fetch_objects(url: str, folder: Path) -> Path:
 
     try:
         files, root = url_to_fs(url)
-        found: dict[str, dict[str, object]] = files.find(root, detail=True)
+        found: dict[str, dict[str, Any]] = files.find(root, detail=True)
         alone = files.isfile(root)
         if not found:
             raise SkillError(f"There is nothing at {url}: check the address.")
         intake = Intake(folder, url)
         beginning = PurePosixPath(root).parent if alone else PurePosixPath(root)
         for path in sorted(found):
-            if alone or int(str(found[path].get("size") or 0)) <= archives.MAX_FILE_BYTES:
+            if alone or int(found[path].get("size") or 0) <= MAX_FILE_BYTES:
                 with files.open(path, "rb") as opened:
                     intake.add(PurePosixPath(path).relative_to(beginning).as_posix(), opened)
     except SkillError:

@@ -8,17 +8,22 @@ no other.
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
-from urllib.request import url2pathname
 
-from skillpager.bulk.archives import SUFFIXES, is_archive, unpack
-from skillpager.bulk.fetching import GIT, STORAGES, fetch_git, fetch_objects, refuse_credentials
+from skillpager.bulk.fetching import (
+    GIT,
+    STORAGES,
+    SUFFIXES,
+    fetch_git,
+    fetch_objects,
+    is_archive,
+    refuse_credentials,
+    unpack,
+)
 from skillpager.errors import SkillError, SkillPagerError
 from skillpager.files import SKIPPED_FOLDERS
 from skillpager.library import discover, skill_faults
@@ -38,32 +43,19 @@ class Item:
 
     Attributes:
         place: Where it is, for people: a path or address, and the path inside.
-        skill: The skill; None if it cannot be read.
-        error: Why not.
-        name: Its name for people, if it cannot be read.
+        skill: The skill, or why it cannot be read.
     """
 
     place: str
-    skill: "Skill | None" = None
-    error: SkillPagerError | None = None
-    name: str = ""
+    skill: "Skill | SkillPagerError"
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where skills are.
-
-    Attributes:
-        place: Path or address.
-        items: Reads its skills.
-        name: Its name in a table of failures.
-        single: Whether it is a single skill.
-    """
+    """Where skills are: `items` reads those at `place`, a path or address."""
 
     place: str
     items: Callable[[], Iterator[Item]]
-    name: str = ""
-    single: bool = False
 
 
 def source_of(text: str, settings: Settings) -> Source | None:
@@ -74,39 +66,44 @@ def source_of(text: str, settings: Settings) -> Source | None:
             by `@REF` and `#subdirectory=PATH`.
         settings: The limit on the size of a skill, and the scope.
     """
-    if (scheme := _SCHEME.match(text)) or text.startswith(GIT):
-        try:
+    scheme, path = _SCHEME.match(text), Path(text).expanduser()
+    bring: Callable[[Path], Path]
+    try:
+        if scheme or text.startswith(GIT):
             refuse_credentials(text)
-            return Source(text, partial(_brought, text, _fetcher(text, scheme), settings), text)
-        except SkillPagerError as error:
-            name = f"{scheme[1] if scheme else 'git'} address"
-            return failed_source(name, name, error)
-    path = Path(text).expanduser()
-    if is_archive(text) and path.is_file():
-        return Source(text, partial(_brought, text, partial(_unpacked, path, text), settings), path.name)
-    return None
-
-
-def plain_path(text: str) -> str:
-    """Return a `file://` address as the path that it names, any other text as it is."""
-    return url2pathname(urlsplit(text).path) if text.lower().startswith("file://") else text
+        if text.startswith(GIT):
+            bring = partial(fetch_git, text.removeprefix(GIT))
+        elif scheme and scheme[1] in STORAGES and "::" not in text:
+            bring = partial(fetch_objects, text)
+        elif scheme:
+            raise SkillError(
+                f"{text} is not a source of skills. Sources are folders, archives ({', '.join(SUFFIXES)}), "
+                f"git+https://…, git+ssh://…, git+file://… and "
+                f"{', '.join(f'{name}://…' for name in STORAGES)}: download it, and name the file."
+            )
+        elif is_archive(text) and path.is_file():
+            bring = partial(unpack, path, place=text)
+        else:
+            return None
+    except SkillPagerError as error:
+        return failed_source(f"{scheme[1] if scheme else 'git'} address", error)
+    return Source(text, partial(_brought, text, bring, settings))
 
 
 def path_source(path: Path, settings: Settings) -> Source:
     """Return the source of the one skill at a path: its folder, or a Markdown file."""
-    return Source(str(path), lambda: iter([_read(path, str(path), settings)]), path.name, single=True)
+    return Source(str(path), lambda: iter([_read(path, str(path), settings)]))
 
 
-def failed_source(place: str, name: str, error: SkillPagerError) -> Source:
+def failed_source(place: str, error: SkillPagerError) -> Source:
     """Return a source that cannot be read."""
-    return Source(place, lambda: iter([Item(place, error=error, name=name)]), name, single=True)
+    return Source(place, lambda: iter([Item(place, error)]))
 
 
 def sources_of(places: Sequence[str | Path], settings: Settings) -> list[Source]:
     """Return the sources that paths and addresses name; a folder of skills yields one for each of them."""
     sources: list[Source] = []
-    for place in places:
-        text = plain_path(os.fspath(place))
+    for text in map(str, places):
         if found := source_of(text, settings):
             sources.append(found)
         else:
@@ -115,56 +112,22 @@ def sources_of(places: Sequence[str | Path], settings: Settings) -> list[Source]
     return sources
 
 
-def _fetcher(text: str, scheme: re.Match[str] | None) -> Callable[[Path], Path]:
-    """Return a function that brings the files at an address into a folder and returns where they are.
-
-    Raises:
-        SkillError: This kind of address is not read.
-    """
-    if text.startswith(GIT):
-        return partial(fetch_git, text.removeprefix(GIT))
-    if scheme and scheme[1] in STORAGES and "::" not in text:
-        return partial(fetch_objects, text)
-    raise SkillError(
-        f"{text} is not a source of skills. Sources are folders, archives ({', '.join(SUFFIXES)}), "
-        f"git+https://…, git+ssh://…, git+file://… and {', '.join(f'{name}://…' for name in STORAGES)}: "
-        "download it, and name the file."
-    )
-
-
-def _unpacked(archive: Path, place: str, folder: Path) -> Path:
-    inside = folder / "unpacked"
-    inside.mkdir()
-    unpack(archive, inside, place=place)
-    return inside
-
-
-@contextmanager
-def _scratch(place: str) -> Iterator[Path]:
-    """Yield a folder that is removed afterwards; a full disk is an error of the place."""
-    try:
-        with TemporaryDirectory(prefix="skillpager-", ignore_cleanup_errors=True) as name:
-            yield Path(name)
-    except OSError as error:
-        raise SkillError(
-            f"{place} cannot be read ({error.strerror or error}): it is unpacked in a temporary folder, "
-            "which the variable TMPDIR can name."
-        ) from error
-
-
 def _brought(place: str, bring: Callable[[Path], Path], settings: Settings) -> Iterator[Item]:
     """Yield the skills of files that `bring` puts into a temporary folder; an error is the last item."""
     try:
-        with skill_faults(place), _scratch(place) as folder:
-            got = bring(folder)
+        with (
+            skill_faults(place),
+            TemporaryDirectory(prefix="skillpager-", ignore_cleanup_errors=True) as folder,
+        ):
+            got = bring(Path(folder))
             if got.is_file() and is_archive(got.name):
-                got = _unpacked(got, place, folder)
+                got = unpack(got, Path(folder), place=place)
             if got.is_file() and got.name != ENTRY_FILE:
                 yield _read(got, place, settings, local=False)
             else:
                 yield from _below(got.parent if got.is_file() else got, place, settings)
     except SkillPagerError as error:
-        yield Item(place, error=error, name=place)
+        yield Item(place, error)
 
 
 def _below(folder: Path, place: str, settings: Settings) -> Iterator[Item]:
@@ -178,7 +141,7 @@ def _below(folder: Path, place: str, settings: Settings) -> Iterator[Item]:
         empty = False
         inside = Path(parent).relative_to(folder).as_posix()
         item = _read(Path(parent), place if inside == "." else f"{place}!{inside}", settings, local=False)
-        if item.skill is None or stub_of(item.skill.metadata) is None:
+        if isinstance(item.skill, SkillPagerError) or stub_of(item.skill.metadata) is None:
             yield item
     if empty:
         raise SkillError(f"There is no skill in {place}: a skill is a folder with a {ENTRY_FILE}.")
@@ -192,5 +155,5 @@ def _read(path: Path, place: str, settings: Settings, *, local: bool = True) -> 
     except SkillPagerError as error:
         if not local:  # the temporary folder means nothing to the user
             error = SkillError(str(error).replace(str(path), place))
-        return Item(place, error=error, name=path.name)
+        return Item(place, error)
     return Item(place, skill if local else replace(skill, root=None))

@@ -4,7 +4,6 @@ Each kind is an `Executor`. A worker writes the index into the store itself, so 
 whatever dies.
 """
 
-import logging
 import os
 import pickle
 import signal
@@ -14,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from functools import lru_cache, partial
 from multiprocessing import get_context, parent_process
 from typing import TYPE_CHECKING, Any
@@ -25,8 +24,6 @@ from skillpager.settings import hide_secrets
 if TYPE_CHECKING:
     from skillpager.pager import SkillPager
     from skillpager.types import Skill
-
-logger = logging.getLogger(__name__)
 
 # the encoder itself uses every processor; a second skill fills the time in which the first is split
 THREADS = 2
@@ -40,8 +37,6 @@ RAY_RETRIES = 4
 RAY_LOCAL = "local"
 # the cluster of RAY_ADDRESS, or one that runs on this machine; else `local`
 RAY_AUTO = "auto"
-# beginning of an address of Ray Client: a run would end with the connection, where Ray's jobs go on
-RAY_CLIENT = "ray://"
 KNOCK_SECONDS = 10.0
 # settings of Ray, unless the user has others: no usage reports, no warnings, workers as urgent as local ones
 RAY_ENVIRONMENT = {
@@ -64,20 +59,14 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """The result of a task.
+    """The result of a task: the number of nodes, how long it took, and why there is no index.
 
-    Attributes:
-        nodes: Number of nodes.
-        seconds: How long it took.
-        error: Why there is no index; None if it is in the store. It is a value, because executors wrap
-            exceptions in their own.
-        notes: Warnings that were logged meanwhile in another process.
+    The error is a value, because executors wrap exceptions in their own; None if the index is in the store.
     """
 
     nodes: int = 0
     seconds: float = 0.0
     error: SkillPagerError | None = None
-    notes: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,25 +100,18 @@ def build_task(pager: "SkillPager", task: Task) -> Built:
 
 
 def build_elsewhere(pager: bytes, task: Task) -> Built:
-    """Do the same in another process, with the warnings that are logged there."""
+    """Do the same in another process, whose skillpager may be another."""
     from skillpager.indexing import index_key
 
     own = _unpickled(pager)
-    if index_key(task.skill, own.recipe) != task.key:
-        other = SettingsError(
+    if index_key(task.skill, own.recipe) == task.key:
+        return build_task(own, task)
+    return Built(
+        error=SettingsError(
             f"The worker at {socket.gethostname()} makes other indexes ({own.recipe}) than the machine with "
             "the skills: install the same version of skillpager, with its models, on all machines."
         )
-        return Built(error=other)
-    notes: list[str] = []
-    handler = logging.Handler(logging.WARNING)
-    handler.emit = lambda record: notes.append(record.getMessage())  # type: ignore[method-assign]
-    package = logging.getLogger("skillpager")
-    package.addHandler(handler)
-    try:
-        return replace(build_task(own, task), notes=notes)
-    finally:
-        package.removeHandler(handler)
+    )
 
 
 @lru_cache(maxsize=1)
@@ -153,9 +135,8 @@ def local_workers(pager: "SkillPager", tasks: int, jobs: int | None = None) -> W
     remote = pager.recipe.encoder.startswith("openai:") or pager.recipe.classifier.startswith("llm")
     # an endpoint is only waited for, which threads can; and in one process the encoder takes all processors
     if processes > 1 and tasks >= PROCESSES_PAY_FROM and not remote:
-        with suppress(
-            pickle.PicklingError, TypeError, AttributeError
-        ):  # parts that only this process can have
+        # parts that only this process can have are not pickled
+        with suppress(pickle.PicklingError, TypeError, AttributeError):
             return Workers(processes, open_processes, partial(build_elsewhere, pickle.dumps(pager)))
     return Workers(jobs or THREADS, ThreadPoolExecutor, partial(build_task, pager))
 
@@ -192,15 +173,8 @@ def ray_workers(pager: "SkillPager", address: str, jobs: int | None = None) -> I
 
     Raises:
         MissingExtraError: Ray is not installed.
-        SettingsError: The address is that of Ray Client, there is no cluster, or it has machines that cannot
-            write the store.
+        SettingsError: There is no cluster, or it has machines that cannot write the store.
     """
-    if (os.environ.get("RAY_ADDRESS", "") if address == RAY_AUTO else address).startswith(RAY_CLIENT):
-        raise SettingsError(
-            f"`{RAY_CLIENT}` begins an address of Ray Client, which SkillPager does not use: run the command "
-            "on a machine of the cluster with `--ray HOST:6379`, or have it run there: "
-            "`ray job submit --address http://HOST:8265 -- skillpager index PATH --ray auto`."
-        )
     for name, value in RAY_ENVIRONMENT.items():
         os.environ.setdefault(name, value)
     ray: Any = require_extra("ray", extra="ray", purpose="Indexing on a cluster")
@@ -210,15 +184,14 @@ def ray_workers(pager: "SkillPager", address: str, jobs: int | None = None) -> I
     try:
         _check_store(pager, ray)
         count = jobs or max(1, int(ray.cluster_resources().get("CPU", 1)))
-        deaths = (ray.exceptions.RayError,)
         build = partial(build_elsewhere, pickle.dumps(pager))
-        yield Workers(count, lambda _: RayExecutor(ray), build, deaths)
+        yield Workers(count, lambda _: _RayExecutor(ray), build, (ray.exceptions.RayError,))
     finally:
         if ours:
             ray.shutdown()
 
 
-class RayExecutor(Executor):
+class _RayExecutor(Executor):
     """Tasks on the cluster to which this process is connected, one processor each."""
 
     def __init__(self, ray: Any) -> None:

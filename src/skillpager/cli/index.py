@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from skillpager.bulk import Outcome, Source, failed_source, index_skills, path_source, plain_path, source_of
+from skillpager.bulk import Outcome, Source, failed_source, index_skills, path_source, source_of
 from skillpager.cli import session
 from skillpager.cli.messages import (
     FAILED,
@@ -147,7 +147,7 @@ def find_targets(texts: Sequence[str], settings: Settings, found: Sequence[Found
         SkillError: There are no arguments, and no skill is known.
     """
     targets: dict[str, Source] = {}  # by address or real path
-    for text in map(plain_path, texts):
+    for text in texts:
         try:
             if source := source_of(text, settings):
                 targets[text] = source
@@ -157,7 +157,7 @@ def find_targets(texts: Sequence[str], settings: Settings, found: Sequence[Found
             for place in below or [path]:  # indexing a place that is not a skill gives the error message
                 targets.setdefault(os.path.realpath(place), path_source(place, settings))
         except SkillError as error:
-            targets[text] = failed_source(text, text, error)
+            targets[text] = failed_source(text, error)
     if texts:
         return [*targets.values()]
     known = [skill.path for skill in found if skill.shadowed_by is None]
