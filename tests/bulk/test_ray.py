@@ -13,9 +13,9 @@ import pytest
 import ray
 from ray.cluster_utils import Cluster
 
-from bulk_parts import assert_all_stored, built, start_driver, telling_pager, wait_until, write_skills
+from bulk_parts import assert_all_stored, built, telling_pager, write_skills
 from cli_process import environment, run
-from postgres_server import PostgresServer, is_running
+from postgres_server import PostgresServer
 from skillpager.bulk import index_skills
 from skillpager.bulk.workers import RAY_ENVIRONMENT
 from skillpager.errors import SettingsError
@@ -84,25 +84,6 @@ def test_kills_of_workers_and_of_a_node_cost_no_skill(cluster: Cluster, tmp_path
     assert all(outcome.cached for outcome in again)
     pager.close()
     cluster.add_node(**NODE)
-
-
-def test_the_next_driver_goes_on_after_one_that_was_killed(
-    cluster: Cluster, tmp_path: Path, skills: Path
-) -> None:
-    first = start_driver(tmp_path, cluster.address)
-    try:
-        wait_until(lambda: len(built(tmp_path)) >= 8)
-    finally:
-        first.kill()
-        first.communicate()
-    wait_until(lambda: not any(is_running(process) for process, _ in built(tmp_path)))
-    so_far = len(built(tmp_path))
-    assert so_far < COUNT
-    second = start_driver(tmp_path, cluster.address)
-    stored, cached = map(int, second.communicate(timeout=240)[0].split())
-    assert stored == COUNT
-    assert so_far - 2 <= cached <= so_far
-    assert len(built(tmp_path)) <= COUNT + 2
 
 
 def test_the_command_indexes_an_archive_into_postgres(

@@ -1,6 +1,5 @@
 """Near-copies: the likeness of texts, groups of them, and the folding of a list of skills."""
 
-import time
 from pathlib import Path
 
 import numpy as np
@@ -96,19 +95,6 @@ def test_copies_are_those_that_a_comparison_of_all_pairs_finds() -> None:
             first.append(place)
     assert len(expected) > 20
     assert [copy[:2] for copy in find_copies(sketches)] == expected
-
-
-@pytest.mark.nightly
-def test_time_grows_with_the_texts_and_not_with_their_pairs() -> None:
-    """Texts from one template share half of their shingles: each is compared with few others."""
-    template = [f"common{number}" for number in range(200)]
-    texts = [
-        " ".join([*template, *(f"own{place}-{number}" for number in range(200))]) for place in range(1_500)
-    ]
-    sketches = [sketch_of(text) for text in texts]
-    started = time.process_time()
-    assert find_copies(sketches) == []
-    assert time.process_time() - started < 30
 
 
 def test_a_list_shows_one_of_the_copies_and_names_the_others() -> None:

@@ -254,48 +254,29 @@ def overlap_findings(
             yield skill.warning(Kind.OVERLAP, "description", other.file, problem, remedy)
 
 
-@dataclass(frozen=True, slots=True)
-class Host:
-    """A host that limits the list of skills in its prompt.
-
-    Attributes:
-        name: Its name.
-        share: Part of the context window that the list may take.
-        window: Tokens of the context window that is assumed.
-        entry: Form of an entry without its description.
-        entry_characters: Most characters of a description with its `when_to_use`; None if a list has all of
-            the description, and no `when_to_use`.
-        remedy: How its user raises the limit.
-    """
-
-    name: str
-    share: float
-    window: int
-    entry: str
-    entry_characters: int | None
-    remedy: str
-
-
+# Hosts that limit the list of skills in their prompt: name, part of the context window that the list may
+# take, tokens of the window that is assumed, form of an entry without its description, most characters of a
+# description with its `when_to_use` (None if the list has all of it, and no `when_to_use`), and how their
+# users raise the limit.
 HOSTS = (
-    # code.claude.com/docs/en/skills: 1 % of the window, 1,536 characters of description and when_to_use;
-    # names always stay, the descriptions of the skills that are used least go
-    Host("Claude Code", 0.01, 200_000, "- {name}\n", 1_536, "raise skillListingBudgetFraction"),
-    # developers.openai.com/codex/skills: 2 % of the window; descriptions are shortened first, then skills are
-    # left out. The window is that of GPT-5 in Codex, of which openai/codex#24299 shows the 2 %: 5,440 tokens.
-    Host("Codex", 0.02, 272_000, "- {name}\n (file: {file})", None, "raise skills.max_context_tokens"),
+    # code.claude.com/docs/en/skills: names always stay, the descriptions of the skills that are used least go
+    ("Claude Code", 0.01, 200_000, "- {name}\n", 1_536, "raise skillListingBudgetFraction"),
+    # developers.openai.com/codex/skills: descriptions are shortened first, then skills are left out. The
+    # window is that of GPT-5 in Codex, of which openai/codex#24299 shows the 2 %: 5,440 tokens.
+    ("Codex", 0.02, 272_000, "- {name}\n (file: {file})", None, "raise skills.max_context_tokens"),
 )
 
 
 def listing_findings(skills: Sequence[CheckedSkill], place: Path) -> Iterator[Finding]:
     """Yield a finding at `place` for each host that does not show all descriptions."""
     count = len(skills)
-    for host in HOSTS:
-        limit = int(host.share * host.window * CHARACTERS_PER_TOKEN)
+    for host, share, window, entry, longest, way in HOSTS:
+        limit = int(share * window * CHARACTERS_PER_TOKEN)
         bare = described = 0
         for skill in skills:
-            bare += len(host.entry.format(name=skill.name, file=skill.file))
-            when = f" - {skill.when_to_use}" if host.entry_characters and skill.when_to_use else ""
-            described += len(f": {f'{skill.description}{when}'[: host.entry_characters]}")
+            bare += len(entry.format(name=skill.name, file=skill.file))
+            when = f" - {skill.when_to_use}" if longest and skill.when_to_use else ""
+            described += len(f": {f'{skill.description}{when}'[:longest]}")
         needed = bare + described
         if needed <= limit:
             continue
@@ -304,8 +285,8 @@ def listing_findings(skills: Sequence[CheckedSkill], place: Path) -> Iterator[Fi
         if bare > limit:
             shown = f"even without descriptions only about {count * limit // bare:,} of {count:,} skills fit"
         problem = (
-            f"the list of these skills has {needed:,} characters, and {host.name} shows {limit:,} "
-            f"({percent(host.share)} of {host.window:,} tokens): {shown}"
+            f"the list of these skills has {needed:,} characters, and {host} shows {limit:,} "
+            f"({percent(share)} of {window:,} tokens): {shown}"
         )
-        remedy = f"shorten descriptions, remove skills, {host.remedy}, or let the agent search the library"
+        remedy = f"shorten descriptions, remove skills, {way}, or let the agent search the library"
         yield Finding(Kind.LISTING, Severity.WARNING, place, None, str(needed), problem, remedy)

@@ -26,7 +26,7 @@ from skillpager.pages.gaps import not_covered, skill_tag, tag_of
 from skillpager.pages.render import NodeMeter
 from skillpager.strategies.baselines.simple import Full
 from skillpager.strategies.picking import allows_all
-from skillpager.types import Budget, Page, PageOptions, SkillIndex, Style
+from skillpager.types import Budget, PageOptions, SkillIndex, Style
 
 if TYPE_CHECKING:
     from skillpager.pager import SkillPager
@@ -76,7 +76,8 @@ def make_library_page(
         nearest = [each.skill for each in usable.skills if each.skill not in broken][:NEAREST_SKILLS]
         searched = f"{found.searched} skill{'' if found.searched == 1 else 's'}"
         named = f"; the nearest are {_names(nearest)}" if nearest else ""
-        text = maker.within_limit(f"[No skill fits the query: {searched} searched{named}.]\n")
+        line = f"[No skill fits the query: {searched} searched{named}.]\n"
+        text = line if maker.fits(line) else ""
     return LibraryPage(
         text=text,
         style=maker.style,
@@ -183,62 +184,46 @@ class _PageMaker:
             if made := self._page_of_all(chosen[:count]):
                 return *made, None
         for first in chosen[:1]:
-            page = self._page(first, chosen[:1], self._budget.max_tokens)
-            parts = [self._part(first, page)] if page.least_tokens is None else []
-            return page.text, parts, page.least_tokens
+            part = self._part(first, self._budget)
+            least = part.page.least_tokens
+            return part.page.text, [part] if least is None else [], least
         return "", [], None
 
     def _page_of_all(self, chosen: Sequence[RoutedSkill]) -> tuple[str, list[SkillPart]] | None:
         """Return text and parts of the page of several skills; None if one has no room."""
-        text, parts, limit = "", list[SkillPart](), self._budget.max_tokens
+        text, parts, budget = "", list[SkillPart](), self._budget
+        tag = "" if self.style is Style.PLAIN else common_tag([self._indexes[each.skill] for each in chosen])
         if self.style is Style.MARKED:  # tags of style `xml` name the skills themselves
-            tag = common_tag([self._indexes[each.skill] for each in chosen])
             text = f"[Page{tag} of {len(chosen)} skills: {_names([each.skill for each in chosen])}.]\n"
+        if budget.sufficiency is not None:
+            budget = replace(budget, sufficiency=budget.sufficiency ** (1 / len(chosen)))
         for routed in chosen:
-            rest = None if limit is None else limit - self.count(text)
+            rest = None if budget.max_tokens is None else budget.max_tokens - self.count(text)
             if rest is not None and rest <= 0:
                 return None
-            page = self._page(routed, chosen, rest)
-            text += f"{chr(10) if text else ''}{page.text.rstrip()}\n"
-            if page.least_tokens is not None or (limit is not None and self.count(text) > limit):
+            part = self._part(routed, replace(budget, max_tokens=rest), tag)
+            text += f"{chr(10) if text else ''}{part.page.text.rstrip()}\n"
+            if part.page.least_tokens is not None or not self.fits(text):
                 return None
-            parts.append(self._part(routed, page))
+            parts.append(part)
         return text, parts
 
-    def within_limit(self, text: str) -> str:
-        """Return a text, or nothing if it exceeds the ceiling on tokens."""
-        limit = self._budget.max_tokens
-        return text if limit is None or self.count(text) <= limit else ""
+    def fits(self, text: str) -> bool:
+        """Return whether a text is within the ceiling on tokens."""
+        return self._budget.max_tokens is None or self.count(text) <= self._budget.max_tokens
 
-    def _page(self, routed: RoutedSkill, chosen: Sequence[RoutedSkill], limit: int | None) -> Page:
-        """Return the page of one of the chosen skills, as `SkillPager.page` makes it."""
-        index, tag = self._indexes[routed.skill], None
-        if len(chosen) > 1:
-            is_tagged = self.style is not Style.PLAIN
-            tag = common_tag([self._indexes[each.skill] for each in chosen]) if is_tagged else ""
-        folder = self._options.get("folder", False)
+    def _part(self, routed: RoutedSkill, budget: Budget, tag: str | None = None) -> SkillPart:
+        """Return the page of a skill, as `SkillPager.page` makes it, with the tag of a page of several."""
+        index, options = self._indexes[routed.skill], self._options
+        show = options["show"](routed.skill) if "show" in options else ""
         renderer = self._pager.renderer(
-            index, self.style, self._show(routed.skill), folder=folder, part_tag=tag
-        )
-        target = self._budget.sufficiency
-        budget = replace(
-            self._budget,
-            max_tokens=limit,
-            sufficiency=None if target is None else target ** (1 / len(chosen)),
+            index, self.style, show, folder=options.get("folder", False), part_tag=tag
         )
         passes = allows_all(budget, len(index.nodes), estimating=estimates(self._strategy))
         asked = self._pager.query(self._query, self._strategy)
         page = make_page(renderer, self._strategy, asked, budget, whole=Full() if passes else None)
-        known = self._options.get("known")
-        return leave_out(page, renderer, known(index.key) if known else ())
-
-    def _part(self, routed: RoutedSkill, page: Page) -> SkillPart:
-        key = self._indexes[routed.skill].key
-        return SkillPart(routed.skill, routed.chance, page, key, self._show(routed.skill))
-
-    def _show(self, skill: FoundSkill) -> str:
-        show = self._options.get("show")
-        return show(skill) if show else ""
+        page = leave_out(page, renderer, options["known"](index.key) if "known" in options else ())
+        return SkillPart(routed.skill, routed.chance, page, index.key, show)
 
 
 def common_tag(indexes: Sequence[SkillIndex]) -> str:
