@@ -127,7 +127,7 @@ def index(
 
 def prepare_routing(pager: "SkillPager", texts: Sequence[str]) -> list[FoundSkill]:
     """Return the skills below the folders among the arguments, or all known ones, ready to be routed to."""
-    places = [Path(plain_path(text)).expanduser() for text in texts]
+    places = [Path(text).expanduser() for text in texts]
     library = Library(pager, [place for place in places if place.is_dir()] if texts else None)
     # an encoder that fails is reported with each skill that needs it
     with progress_bar("skills") as progress, suppress(EncoderError):
