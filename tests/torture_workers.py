@@ -76,14 +76,13 @@ def page_for_ever(folder: Path, seed: int, ready: Event) -> None:
 
 def install_for_ever(folder: Path, seed: int, ready: Event) -> None:
     """Install into the configuration files of several agents and uninstall again."""
-    os.environ["XDG_STATE_HOME"] = str(folder / "state")
     draw, until = random.Random(seed), time.monotonic() + LONGEST
     ready.set()
     while time.monotonic() < until:
         name, suffix = draw.choice(HOSTS)
         host, file = find_host(name), folder / f"{name}{suffix}"
-        write(plan_install(host, file, server_entry(host, ENTRY_COMMAND)), keep=True)
-        write(plan_uninstall(host, file), keep=False)
+        write(plan_install(host, file, server_entry(host, ENTRY_COMMAND)))
+        write(plan_uninstall(host, file))
 
 
 # ---- for a while

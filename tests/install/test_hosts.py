@@ -2,28 +2,29 @@
 
 import json
 import os
-import shutil
 import stat
 import subprocess
 import sys
 import tomllib
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import platformdirs
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from cli_process import ROOT, environment, hide, run, run_on_terminal
 from messages import raises
 from skillpager.errors import SettingsError
 from skillpager.install.changes import diff, installed_entry, plan_install, plan_uninstall, write
 from skillpager.install.hosts import (
+    HOOKS,
     HOSTS,
     Host,
     Places,
     file_of,
     find_host,
+    hook_entry,
     is_used,
     own_command,
     server_entry,
@@ -38,7 +39,7 @@ EXISTING = {
     "claude-code": CLAUDE,
     "codex": CODEX,
     "vscode": VSCODE.replace("mcpServers", "servers"),
-    "zed": ZED.replace("mcpServers", "context_servers"),
+    "zed": ZED.replace("mcpServers", "context_servers").replace("// none yet", '"a": {} // mine'),
     "gemini": '{\n  "security": {"auth": {"selectedType": "oauth-personal"}},\n  "theme": "GitHub"\n}\n',
     "cursor": '{"mcpServers":{"docs":{"command":"npx","args":["-y","docs"]}}}',
     "windsurf": '{\r\n\t"mcpServers": {}\r\n}\r\n',
@@ -55,22 +56,17 @@ EXISTING = {
 }
 
 
-@pytest.fixture(autouse=True)
-def _state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-
-
 @pytest.fixture
 def config(tmp_path: Path) -> Path:
     return tmp_path / "config.txt"
 
 
 def install(host: Host, file: Path, command: list[str] = COMMAND) -> None:
-    write(plan_install(host, file, server_entry(host, command)), keep=True)
+    write(plan_install(host, file, server_entry(host, command)))
 
 
 def uninstall(host: Host, file: Path) -> None:
-    write(plan_uninstall(host, file), keep=False)
+    write(plan_uninstall(host, file))
 
 
 def servers(host: Host, file: Path) -> Mapping[str, object]:
@@ -81,59 +77,36 @@ def servers(host: Host, file: Path) -> Mapping[str, object]:
     return found
 
 
-def forget() -> None:
-    """Lose what `install` remembers."""
-    shutil.rmtree(platformdirs.user_state_path("skillpager") / "hosts")
-
-
 def test_each_host_has_a_realistic_file() -> None:
     assert sorted(EXISTING) == sorted(BY_NAME)
 
 
 @pytest.mark.parametrize("name", EXISTING)
-@pytest.mark.parametrize("remembered", [True, False])
-def test_install_and_uninstall_give_back_the_same_bytes(name: str, remembered: bool, config: Path) -> None:
+def test_install_and_uninstall_give_back_the_same_bytes(name: str, config: Path) -> None:
     host = BY_NAME[name]
     before = EXISTING[name].encode()
     config.write_bytes(before)
     install(host, config)
     assert installed_entry(host, config) == server_entry(host, COMMAND)
     assert config.read_bytes() != before
-    if not remembered:
-        forget()
     uninstall(host, config)
-    if not remembered and host.container not in EXISTING[name]:
-        # nothing tells that the empty container was made by us
-        assert json.loads(config.read_text()).pop(host.container) == {}
-    elif not remembered and name == "windsurf":
-        # nor that it was on one line
-        assert config.read_bytes().split() == before.replace(b"{}", b"{ }").split()
+    if name == "windsurf" or name == "claude-desktop":  # nothing else was in it
+        assert not config.exists()
     else:
         assert config.read_bytes() == before
 
 
 @pytest.mark.parametrize("name", BY_NAME)
-def test_uninstall_deletes_the_file_and_folders_that_install_made(name: str, tmp_path: Path) -> None:
+def test_uninstall_deletes_a_file_with_nothing_else_in_it(name: str, tmp_path: Path) -> None:
     file = tmp_path / "new" / "folder" / "file"
     install(BY_NAME[name], file)
     assert servers(BY_NAME[name], file) == {"skillpager": server_entry(BY_NAME[name], COMMAND)}
     uninstall(BY_NAME[name], file)
-    assert not (tmp_path / "new").exists()
+    assert not file.exists()
 
 
-def test_folder_with_something_else_in_it_stays(tmp_path: Path) -> None:
-    file = tmp_path / "new" / "folder" / "mcp.json"
-    install(BY_NAME["cursor"], file)
-    (tmp_path / "new" / "rules.md").touch()
-    uninstall(BY_NAME["cursor"], file)
-    assert sorted(path.name for path in (tmp_path / "new").iterdir()) == ["rules.md"]
-
-
-@pytest.mark.parametrize("before", [None, "", "{}", "{}\n", '{"a": 1}\n', '{\n  "mcpServers": {}\n}\n'])
-def test_what_others_added_since_stays(before: str | None, config: Path) -> None:
+def test_what_others_added_since_stays(config: Path) -> None:
     host = BY_NAME["cursor"]
-    if before is not None:
-        config.write_text(before)
     install(host, config)
     data = json.loads(config.read_text())
     data["mcpServers"]["other"] = {"command": "x"}
@@ -143,17 +116,13 @@ def test_what_others_added_since_stays(before: str | None, config: Path) -> None
     assert config.read_text() == json.dumps(data, indent=4)
 
 
-@pytest.mark.parametrize("before", [None, "{}", '{\n  "a": 1\n}\n'])
-def test_what_was_made_for_the_entry_goes_though_the_file_was_written_anew(
-    before: str | None, config: Path
-) -> None:
-    host = BY_NAME["cursor"]
-    if before is not None:
-        config.write_text(before)
-    install(host, config)
-    config.write_text(json.dumps(json.loads(config.read_text()), indent=8))
-    uninstall(host, config)
-    assert (json.loads(config.read_text()) if config.exists() else None) == (before and json.loads(before))
+def test_install_of_another_command_replaces_the_entry(config: Path) -> None:
+    config.write_text(CLAUDE)
+    install(BY_NAME["claude-code"], config)
+    install(BY_NAME["claude-code"], config, ["/usr/bin/skillpager"])
+    assert "/opt/bin" not in config.read_text()
+    uninstall(BY_NAME["claude-code"], config)
+    assert config.read_text() == CLAUDE
 
 
 def test_second_install_has_nothing_to_do(config: Path) -> None:
@@ -163,40 +132,6 @@ def test_second_install_has_nothing_to_do(config: Path) -> None:
         change = plan_install(host, config, server_entry(host, COMMAND))
         assert change.is_none
         assert diff(change) == ""
-
-
-def test_install_of_another_command_replaces_the_entry_and_uninstall_goes_back_to_the_start(
-    config: Path,
-) -> None:
-    config.write_text(CLAUDE)
-    install(BY_NAME["claude-code"], config)
-    install(BY_NAME["claude-code"], config, ["/usr/bin/skillpager"])
-    assert "/opt/bin" not in config.read_text()
-    uninstall(BY_NAME["claude-code"], config)
-    assert config.read_text() == CLAUDE
-
-
-def test_update_after_changes_of_others_is_undone_without_undoing_theirs(config: Path) -> None:
-    host = BY_NAME["claude-code"]
-    config.write_text(CLAUDE)
-    install(host, config)
-    config.write_text(config.read_text().replace('"numStartups": 12', '"numStartups": 13'))
-    install(host, config, ["/usr/bin/skillpager"])
-    uninstall(host, config)
-    assert config.read_text() == CLAUDE.replace('"numStartups": 12', '"numStartups": 13')
-
-
-def test_entry_of_the_same_name_is_shown_and_comes_back(config: Path) -> None:
-    mine = '{\n  "mcpServers": {\n    "skillpager": {"command": "my-own"}\n  }\n}\n'
-    config.write_text(mine)
-    host = BY_NAME["cursor"]
-    assert '-    "skillpager": {"command": "my-own"}' in diff(
-        plan_install(host, config, server_entry(host, COMMAND))
-    )
-    install(host, config)
-    assert "my-own" not in config.read_text()
-    uninstall(host, config)
-    assert config.read_text() == mine
 
 
 def test_uninstall_without_an_entry_has_nothing_to_do(config: Path) -> None:
@@ -218,17 +153,6 @@ def test_link_and_permissions_stay(config: Path, tmp_path: Path) -> None:
     assert real.read_text() == CLAUDE
 
 
-def test_what_is_remembered_is_private(config: Path) -> None:
-    config.write_text(CLAUDE)
-    install(BY_NAME["claude-code"], config)
-    (record,) = (platformdirs.user_state_path("skillpager") / "hosts").iterdir()
-    assert stat.S_IMODE(record.stat().st_mode) == 0o600
-    assert json.loads(record.read_text())["before"] == CLAUDE
-    record.write_text("damaged")
-    uninstall(BY_NAME["claude-code"], config)
-    assert config.read_text() == CLAUDE
-
-
 def test_read_only_file_is_left_alone(config: Path) -> None:
     config.write_text(CLAUDE)
     config.chmod(0o444)
@@ -242,7 +166,7 @@ def test_change_by_another_program_meanwhile_is_not_lost(config: Path) -> None:
     change = plan_install(BY_NAME["claude-code"], config, server_entry(BY_NAME["claude-code"], COMMAND))
     config.write_text(CLAUDE + "\n")
     with raises(SettingsError):
-        write(change, keep=True)
+        write(change)
     assert config.read_text() == CLAUDE + "\n"
 
 
@@ -253,7 +177,6 @@ def test_change_by_another_program_meanwhile_is_not_lost(config: Path) -> None:
         ("codex", b"a = 1\nb = \n", ":2:5: "),
         ("cursor", b'{\n "\xfc": 1}', ":2 is not UTF-8"),
         ("cursor", "{}".encode("utf-16"), ":1 is not UTF-8"),
-        ("cursor", b'{"mcpServers": [1]}', ":1:16: 'mcpServers' must be an object"),
     ],
 )
 def test_file_that_cannot_be_read_is_told_with_its_place_and_left_alone(
@@ -274,36 +197,16 @@ def test_folder_in_place_of_the_file_is_told(tmp_path: Path) -> None:
         install(BY_NAME["cursor"], tmp_path)
 
 
-def test_long_lines_are_clipped_in_what_is_shown(config: Path) -> None:
-    config.write_text(json.dumps({"key": "s" * 1000}))
-    change = plan_install(BY_NAME["cursor"], config, server_entry(BY_NAME["cursor"], COMMAND))
-    assert max(map(len, diff(change).splitlines())) < 310
-
-
 FILES = {
     ("linux", "claude-code"): ("/home/me/.claude.json", "/p/.mcp.json"),
     ("linux", "codex"): ("/home/me/.codex/config.toml", "/p/.codex/config.toml"),
-    ("linux", "cursor"): ("/home/me/.cursor/mcp.json", "/p/.cursor/mcp.json"),
-    ("linux", "gemini"): ("/home/me/.gemini/settings.json", "/p/.gemini/settings.json"),
     ("linux", "vscode"): ("/home/me/.config/Code/User/mcp.json", "/p/.vscode/mcp.json"),
     ("darwin", "vscode"): ("/home/me/Library/Application Support/Code/User/mcp.json", "/p/.vscode/mcp.json"),
     ("win32", "vscode"): ("/home/me/AppData/Roaming/Code/User/mcp.json", "/p/.vscode/mcp.json"),
-    ("linux", "amp"): ("/home/me/.config/amp/settings.json", "/p/.amp/settings.json"),
-    ("linux", "auggie"): ("/home/me/.augment/settings.json", "/p/.augment/settings.json"),
-    ("linux", "cline"): ("/home/me/.cline/data/settings/cline_mcp_settings.json", ""),
     ("linux", "copilot"): ("/home/me/.copilot/mcp-config.json", "/p/.github/mcp.json"),
-    ("linux", "droid"): ("/home/me/.factory/mcp.json", "/p/.factory/mcp.json"),
     ("win32", "kilo"): ("/home/me/.config/kilo/kilo.jsonc", "/p/kilo.jsonc"),
-    ("linux", "kiro"): ("/home/me/.kiro/settings/mcp.json", "/p/.kiro/settings/mcp.json"),
-    ("darwin", "opencode"): ("/home/me/.config/opencode/opencode.jsonc", "/p/opencode.jsonc"),
-    ("linux", "qwen"): ("/home/me/.qwen/settings.json", "/p/.qwen/settings.json"),
-    ("linux", "windsurf"): ("/home/me/.codeium/windsurf/mcp_config.json", None),
     ("darwin", "zed"): ("/home/me/.config/zed/settings.json", None),
     ("win32", "zed"): ("/home/me/AppData/Roaming/zed/settings.json", None),
-    ("darwin", "claude-desktop"): (
-        "/home/me/Library/Application Support/Claude/claude_desktop_config.json",
-        None,
-    ),
 }
 
 
@@ -314,11 +217,9 @@ def test_files_are_where_the_documentation_says(platform: str, name: str) -> Non
     assert str(file_of(BY_NAME[name], "user", places)) == user
     if project:
         assert str(file_of(BY_NAME[name], "project", places)) == project
-    elif project is None:
+    else:
         with raises(SettingsError):
             file_of(BY_NAME[name], "project", places)
-    else:  # a message like the others
-        assert BY_NAME[name].project is None
 
 
 def test_documentation_lists_each_host_as_it_is() -> None:
@@ -419,11 +320,11 @@ def test_second_install_keeps_what_its_owner_added_to_the_entry(name: str, confi
     host = BY_NAME[name]
     config.write_text(EXISTING[name])
     mine = added(host, server_entry(host, COMMAND))
-    write(plan_install(host, config, mine), keep=True)
+    write(plan_install(host, config, mine))
     now = installed_entry(host, config)
     assert plan_install(host, config, server_entry(host, COMMAND, now=now)).is_none
     moved = server_entry(host, ["/py", "-m", "skillpager"], now=now)
-    write(plan_install(host, config, moved), keep=True)
+    write(plan_install(host, config, moved))
     expected = added(host, server_entry(host, ["/py", "-m", "skillpager"]))
     again = installed_entry(host, config)
     assert again == expected
@@ -432,18 +333,18 @@ def test_second_install_keeps_what_its_owner_added_to_the_entry(name: str, confi
     assert '"KEY": "x"' in json.dumps(folders)
 
 
-def test_second_install_keeps_numbers_and_dates_as_they_are_written(config: Path) -> None:
+def test_second_install_keeps_numbers_as_they_are_written(config: Path) -> None:
     host = BY_NAME["codex"]
     config.write_text(
-        '[mcp_servers.skillpager]\ncommand = "old"\nstartup_timeout_sec = 12.50\nsince = 2026-11-22\n'
+        '[mcp_servers.skillpager]\ncommand = "old"\nstartup_timeout_sec = 12.50\n'
         '[mcp_servers.skillpager.env]\n"a.b" = "c"\n[mcp_servers.skillpager.tools.load_skill]\n'
         'approval_mode = "approve"\n'
     )
     install_again = server_entry(host, COMMAND, now=installed_entry(host, config))
-    write(plan_install(host, config, install_again), keep=True)
+    write(plan_install(host, config, install_again))
     assert config.read_text() == (
         '[mcp_servers.skillpager]\ncommand = "/opt/bin/skillpager"\nargs = ["mcp"]\n'
-        'startup_timeout_sec = 12.50\nsince = 2026-11-22\nenv = { "a.b" = "c" }\n'
+        'startup_timeout_sec = 12.50\nenv = { "a.b" = "c" }\n'
         'tools = { load_skill = { approval_mode = "approve" } }\n'
     )
 
@@ -451,7 +352,7 @@ def test_second_install_keeps_numbers_and_dates_as_they_are_written(config: Path
 def test_entry_of_an_address_becomes_one_of_a_command() -> None:
     now: JsonValue = {"type": "http", "url": "http://127.0.0.1:8642/mcp", "headers": {"a": "b"}, "timeout": 9}
     plain = {"type": "stdio", "command": COMMAND[0], "args": ["mcp"]}
-    assert server_entry(BY_NAME["claude-code"], COMMAND, now=now) == {**plain, "timeout": 9}
+    assert server_entry(BY_NAME["claude-code"], COMMAND, now=now) == plain
     nested: JsonValue = {"disabled": True, "transport": now}
     assert server_entry(BY_NAME["cline"], COMMAND, now=nested) == {"disabled": True, "transport": plain}
     other: JsonValue = {"command": "npx", "args": ["mcp", "docs"], "env": {"A": "b"}}
@@ -489,7 +390,7 @@ def test_command_starts_this_package_whatever_is_in_the_current_folder(
 
 
 def test_command_line_shows_asks_installs_and_undoes(tmp_path: Path) -> None:
-    env = environment(tmp_path / "cache", XDG_STATE_HOME=str(tmp_path / "state"))
+    env = environment(tmp_path / "cache")
     file = tmp_path / "home" / ".cursor" / "mcp.json"
     file.parent.mkdir()
     file.write_text('{\n  "mcpServers": {}\n}\n')
@@ -513,7 +414,7 @@ def test_command_line_shows_asks_installs_and_undoes(tmp_path: Path) -> None:
 
     undone = run("uninstall", "--agent", "cursor", "--yes", "--json", env=env)
     assert undone.json["changed"] is True
-    assert file.read_text() == '{\n  "mcpServers": {}\n}\n'
+    assert not file.exists()
 
 
 def test_command_line_without_agent_lists_agents(tmp_path: Path) -> None:
@@ -534,7 +435,7 @@ def test_command_line_without_agent_lists_agents(tmp_path: Path) -> None:
 
 
 def test_new_file_of_the_user_is_private_and_that_of_a_project_is_not(tmp_path: Path) -> None:
-    env = environment(tmp_path / "cache", XDG_STATE_HOME=str(tmp_path / "state"))
+    env = environment(tmp_path / "cache")
     args = ("install", "--agent", "claude-code", "--yes")
     assert run(*args, env=env, cwd=tmp_path).code == 0
     file = tmp_path / "home" / ".claude.json"
@@ -561,13 +462,89 @@ def test_project_file_with_a_private_path_is_told(tmp_path: Path) -> None:
     assert "other members of the project" in done.err
 
 
-def test_installs_at_the_same_time_leave_one_whole_file(tmp_path: Path) -> None:
+# ---- the hook in Claude Code's settings
+
+
+(HOOKED,) = HOOKS
+HOOK_COMMAND = ["/opt/my programs/skillpager"]
+DATE = {"type": "command", "command": "date"}
+
+
+def groups_of(file: Path) -> list[JsonValue]:
+    groups: list[JsonValue] = json.loads(file.read_text())["hooks"]["UserPromptSubmit"]
+    return groups
+
+
+@pytest.mark.parametrize(
+    ("command", "ours"),
+    [
+        ("skillpager hook", True),
+        ("'/a b/skillpager' hook --skills-dir /x", True),
+        (r"'C:\tools\skillpager.exe' hook", True),
+        ("/usr/bin/python -P -m skillpager hook", True),
+        ("skillpager page x y", False),
+        ("my-hook", False),
+        ("echo 'skillpager hook'", False),
+        (7, False),
+    ],
+)
+def test_the_hook_is_known_by_its_command(command: JsonValue, ours: bool) -> None:
+    data: JsonValue = {"hooks": {"UserPromptSubmit": [{"hooks": [{"command": command}]}, {}, 3]}}
+    assert (HOOKED.find(data)[1] is not None) is ours
+
+
+@given(
+    st.lists(st.lists(st.sampled_from(["date", "pwd", "ls"]), max_size=3), max_size=4),
+    st.integers(1, 8) | st.none(),
+)
+def test_the_hooks_of_others_stay_to_the_byte(
+    tmp_path_factory: pytest.TempPathFactory, groups: list[list[str]], indent: int | None
+) -> None:
+    file = tmp_path_factory.mktemp("claude") / "settings.json"
+    others = [{"hooks": [{"type": "command", "command": command} for command in group]} for group in groups]
+    text = json.dumps({"a": 1, "hooks": {"UserPromptSubmit": others}, "b": [2]}, indent=indent)
+    file.write_text(text)
+    entry = hook_entry(HOOK_COMMAND)
+    write(plan_install(HOOKED, file, entry))
+    assert groups_of(file) == [{"hooks": [entry]}, *others]
+    assert plan_install(HOOKED, file, hook_entry(HOOK_COMMAND, now=installed_entry(HOOKED, file))).is_none
+    write(plan_uninstall(HOOKED, file))
+    assert json.loads(file.read_text()) == json.loads(text) if others else {"a": 1, "b": [2]}
+    assert file.read_text() == text or not others
+
+
+def test_a_hook_in_a_group_with_others_is_renewed_and_removed_alone(config: Path) -> None:
+    mine: JsonValue = {"type": "command", "command": "skillpager hook --skills-dir /x", "timeout": 3}
+    config.write_text(json.dumps({"hooks": {"UserPromptSubmit": [{"hooks": [mine, DATE]}]}}, indent=2))
+    write(plan_install(HOOKED, config, hook_entry(HOOK_COMMAND, now=mine)))
+    line = "'/opt/my programs/skillpager' hook --skills-dir /x"
+    assert groups_of(config) == [{"hooks": [{"type": "command", "command": line, "timeout": 3}, DATE]}]
+    write(plan_uninstall(HOOKED, config))
+    assert groups_of(config) == [{"hooks": [DATE]}]
+
+
+@pytest.mark.parametrize("value", ["{}", '"x"', "3"])
+def test_settings_of_another_form_are_refused(value: str, config: Path) -> None:
+    config.write_text(f'{{"hooks": {{"UserPromptSubmit": {value}}}}}')
+    with raises(SettingsError):
+        plan_install(HOOKED, config, hook_entry(HOOK_COMMAND))
+
+
+def test_the_commands_write_and_remove_the_hook(tmp_path: Path) -> None:
     env = environment(tmp_path / "cache")
-    file = tmp_path / "home" / ".claude.json"
-    file.write_text(CLAUDE)
-    with ThreadPoolExecutor(4) as pool:
-        runs = list(pool.map(lambda _: run("install", "--agent", "claude-code", "--yes", env=env), range(4)))
-    assert {done.code for done in runs} <= {0, 1}
-    assert sorted(json.loads(file.read_text())["mcpServers"]) == ["github", "skillpager"]
-    assert run("uninstall", "--agent", "claude-code", "--yes", env=env).code == 0
-    assert file.read_text() == CLAUDE
+    file = Path(env["HOME"]) / ".claude" / "settings.json"
+    options = ["--agent", "claude-code", "--hook"]
+    skills = tmp_path / "skills"
+    skills.mkdir()
+    done = run("install", *options, "--skills-dir", skills, "--yes", env=env)
+    assert done.code == 0
+    [group] = groups_of(file)
+    assert f"hook --skills-dir {skills}" in json.dumps(group)
+    assert "restart Claude Code" in done.err
+    rows = run("install", "--hook", "--json", env=env).json["agents"]
+    assert [(row["scope"], row["installed"]) for row in rows] == [("user", True), ("project", False)]
+    assert "The hook stays" in run("uninstall", "--agent", "claude-code", "--yes", env=env).err
+    assert run("uninstall", *options, "--yes", env=env).code == 0
+    assert not file.exists()
+    refused = run("install", "--agent", "zed", "--hook", "--yes", env=env)
+    assert (refused.code, "--hook is for claude-code" in refused.err) == (1, True)

@@ -77,7 +77,6 @@ def test_a_kill_never_harms_the_store(
 def test_a_kill_never_leaves_half_a_configuration_file(
     torture: Torture, tmp_path: Path, processes: ForkServerContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     allowed: dict[Path, set[str]] = {}
     for name, suffix in HOSTS:
         file, host = tmp_path / f"{name}{suffix}", find_host(name)
@@ -104,6 +103,6 @@ def test_a_kill_never_leaves_half_a_configuration_file(
         os.utime(leftover, (1, 1))  # as they will be in a while
     for name, suffix in HOSTS:
         host, file = find_host(name), tmp_path / f"{name}{suffix}"
-        write(plan_uninstall(host, file), keep=False)
-        write(plan_install(host, file, server_entry(host, ENTRY_COMMAND)), keep=True)
+        write(plan_uninstall(host, file))
+        write(plan_install(host, file, server_entry(host, ENTRY_COMMAND)))
     assert list(tmp_path.rglob("*.tmp")) == []

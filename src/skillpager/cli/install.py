@@ -76,7 +76,7 @@ def install(options: InstallOptions, skills_dirs: SkillsDirs = None) -> None:
         entry = hosts.hook_entry(command, skills_dirs=folders, now=now)
     else:
         entry = hosts.server_entry(host, command, skills_dirs=folders, now=now)
-    _make_change(plan_install(host, file, entry, private=options.scope == "user"), host, options, keep=True)
+    _make_change(plan_install(host, file, entry, private=options.scope == "user"), host, options)
     if options.scope == "project" and Path(command[0]).is_absolute():
         warn(f"{file} names {command[0]}, a path that other members of the project do not have.")
     if not options.hook and find_spec("mcp") is None:
@@ -87,8 +87,7 @@ def install(options: InstallOptions, skills_dirs: SkillsDirs = None) -> None:
 def uninstall(options: InstallOptions) -> None:
     """Remove SkillPager's MCP server from an agent, or with --hook its hook.
 
-    The configuration file is restored to what it was before `skillpager install`. If it was changed since,
-    only SkillPager's entry is removed.
+    Everything else in the agent's configuration file stays as it is. A file that is empty then is deleted.
 
     \b
     Examples:
@@ -100,9 +99,7 @@ def uninstall(options: InstallOptions) -> None:
         _print_hosts(options)
         return
     host = hosts.find_host(options.agent, hook=options.hook)
-    _make_change(
-        plan_uninstall(host, hosts.file_of(host, options.scope, Places())), host, options, keep=False
-    )
+    _make_change(plan_uninstall(host, hosts.file_of(host, options.scope, Places())), host, options)
 
 
 @reported
@@ -141,7 +138,7 @@ def stub(
         warn("`skillpager` is not on the PATH of this shell, so agents will probably not find it either.")
 
 
-def _make_change(change: Change, host: Host, options: InstallOptions, *, keep: bool) -> None:
+def _make_change(change: Change, host: Host, options: InstallOptions) -> None:
     """Show a change, ask, and make it."""
     shown = diff(change)
     if options.as_json:
@@ -150,12 +147,11 @@ def _make_change(change: Change, host: Host, options: InstallOptions, *, keep: b
     elif shown:
         print_text(shown)
     if change.is_none:
-        state = "already has SkillPager" if keep else "does not have SkillPager"
-        note(f"Nothing to do: {change.path} {state}.")
+        note(f"Nothing to do: {change.path} is as it should be.")
     elif not options.dry_run:
         remedy = f"add --yes to change {change.path}, or --dry-run to see the change"
         confirm(f"Change {change.path}?", yes=options.yes, remedy=remedy)
-        write(change, keep=keep)
+        write(change)
         note(f"{change.path} changed: restart {host.title} if it is running.")
 
 

@@ -1,6 +1,7 @@
 """The agents that `skillpager install` knows, the files that list their servers, and the entries in them."""
 
 import os
+import re
 import shlex
 import shutil
 import sys
@@ -13,14 +14,15 @@ from pathlib import Path
 from typing import Literal, Protocol, TypeAlias
 
 from skillpager.errors import SettingsError
-from skillpager.install import claude_hooks, jsonc, toml
+from skillpager.install import jsonc, toml
 from skillpager.install.jsonc import JsonValue
 
 SERVER = "skillpager"
 SERVER_ARGUMENTS = ("mcp",)
 SCOPES = ("user", "project")
-# the members of an entry that reach a server in another way than by a command
-REMOTE = frozenset({"url", "httpUrl", "serverUrl", "headers", "http_headers", "bearer_token_env_var"})
+# the command that Claude Code runs with every prompt, and where its settings list such commands
+HOOK, HOOK_EVENT, HOOKS_CONTAINER = "hook", "UserPromptSubmit", "hooks"
+_RUNS_HOOK = re.compile(rf"(?:.*[\s/\\])?{SERVER}(?:\.exe)?['\"]?\s+{HOOK}(?:\s.*)?")
 
 Form: TypeAlias = Literal["plain", "list", "nested"]
 
@@ -28,24 +30,20 @@ Form: TypeAlias = Literal["plain", "list", "nested"]
 class Editor(Protocol):
     """Reads and changes one file format: the modules `jsonc` and `toml`.
 
-    An entry is the member `name` of `container`, which the root of the file holds. All functions raise
-    `EditError` for a text that cannot be read or changed.
+    All functions raise `EditError` for a text that cannot be read, or not be changed without changing more.
     """
 
-    def has_container(self, text: str, container: str) -> bool:
-        """Return True if the text has a place for entries."""
+    def read(self, text: str) -> dict[str, JsonValue]:
+        """Return the data of a text."""
 
-    def read_entry(self, text: str, container: str, name: str) -> JsonValue:
-        """Return the entry, None if there is none."""
+    def with_value(self, text: str, path: jsonc.Path, value: JsonValue) -> str:
+        """Return the text with the value at a path, everything else as it was."""
 
-    def with_entry(self, text: str, container: str, name: str, entry: JsonValue) -> str:
-        """Return the text with the entry, everything else as it was."""
-
-    def without_entry(self, text: str, container: str, name: str, *, drop_container: bool = False) -> str:
-        """Return the text without the entry, everything else as it was."""
+    def without_value(self, text: str, path: jsonc.Path) -> str:
+        """Return the text without the value at a path, which is there, everything else as it was."""
 
     def is_empty(self, text: str) -> bool:
-        """Return True if the text is empty."""
+        """Return True if the text holds nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +84,23 @@ class Host:
         """Reads and changes the file."""
         return EDITORS[self.format]
 
+    def find(self, data: JsonValue) -> tuple[list[str | int], JsonValue]:
+        """Return where SkillPager's entry is in the data of the file, or is to be, and the entry, if any."""
+        held = data.get(self.container) if isinstance(data, dict) else None
+        if self.container != HOOKS_CONTAINER:
+            return [self.container, SERVER], held.get(SERVER) if isinstance(held, dict) else None
+        groups = held.get(HOOK_EVENT) if isinstance(held, dict) else None
+        groups = groups if isinstance(groups, list) else []
+        for number, group in enumerate(groups):
+            hooks = group.get("hooks") if isinstance(group, dict) else None
+            for place, hook in enumerate(hooks if isinstance(hooks, list) else []):
+                command = hook.get("command") if isinstance(hook, dict) else None
+                if isinstance(command, str) and _RUNS_HOOK.fullmatch(command):
+                    return [self.container, HOOK_EVENT, number, "hooks", place], hook
+        return [self.container, HOOK_EVENT, len(groups), "hooks", 0], None
 
-EDITORS: Mapping[str, Editor] = {"jsonc": jsonc, "toml": toml, "claude_hooks": claude_hooks}
+
+EDITORS: Mapping[str, Editor] = {"jsonc": jsonc, "toml": toml}
 
 
 def _read_hosts(table: str) -> tuple[Host, ...]:
@@ -189,14 +202,12 @@ def server_entry(
         host: The agent.
         command: Program and arguments that start SkillPager.
         skills_dirs: Further folders of skills that the server offers; without any, those of `now` stay.
-        now: The entry that is there, whose other members stay: variables, trust, time limits, and arguments
-            for the server. Members that reach a server by an address go.
+        now: The entry that is there. If it starts a server by a command, its other members stay: variables,
+            trust, time limits, and arguments for the server.
     """
-    held = {key: value for key, value in now.items() if key not in REMOTE} if isinstance(now, dict) else {}
-    nested = held.get("transport")
-    outer = held if host.form == "nested" else None
-    if outer is not None:
-        held = dict(nested) if isinstance(nested, dict) and nested.get("type") == "stdio" else {}
+    outer = dict(now) if isinstance(now, dict) and host.form == "nested" else {}
+    inner = outer.get("transport") if host.form == "nested" else now
+    held = dict(inner) if isinstance(inner, dict) and "command" in inner else {}
     words: list[JsonValue] = [*command, *SERVER_ARGUMENTS, *_further_arguments(held)]
     entry: dict[str, JsonValue] = {**host.fixed}
     if host.form == "list":
@@ -204,13 +215,13 @@ def server_entry(
     else:
         entry |= {"command": words[0], "args": words[1:]}
     # what the user chose of the other fixed members stays, such as a shorter list of tools
-    entry = {**entry, **{key: value for key, value in held.items() if key not in ("type", "command", "args")}}
+    entry |= {key: value for key, value in held.items() if key not in ("type", "command", "args")}
     if skills_dirs:
         variables = "environment" if host.form == "list" else "env"
         known = held.get(variables)
-        folders = os.pathsep.join(str(folder) for folder in skills_dirs)
+        folders = os.pathsep.join(map(str, skills_dirs))
         entry[variables] = {**(known if isinstance(known, dict) else {}), "SKILLPAGER_SKILLS_DIR": folders}
-    return entry if outer is None else {**outer, "transport": entry}
+    return {**outer, "transport": entry} if host.form == "nested" else entry
 
 
 def hook_entry(
@@ -225,10 +236,10 @@ def hook_entry(
     """
     held = dict(now) if isinstance(now, dict) else {}
     words = shlex.split(str(held.get("command", "")))
-    further = words[words.index(claude_hooks.COMMAND) + 1 :] if claude_hooks.COMMAND in words else []
+    further = words[words.index(HOOK) + 1 :] if HOOK in words else []
     if skills_dirs:
         further = [word for folder in skills_dirs for word in ("--skills-dir", str(folder))]
-    line = shlex.join([*command, claude_hooks.COMMAND, *further])
+    line = shlex.join([*command, HOOK, *further])
     return {"timeout": HOOK_SECONDS, **held, "type": "command", "command": line}
 
 

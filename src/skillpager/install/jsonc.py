@@ -1,16 +1,14 @@
-"""Adds one entry to a JSON text, or removes it, and leaves every other character as it is.
+"""Adds a value to a JSON text, or removes it, and leaves every other character as it is.
 
-The text may hold comments and trailing commas, as editors' configuration files do. An entry is the member
-`name` of the object that is the member `container` of the root; other values are changed by the path of keys
-and places in lists that leads to them. Python's own parser reads the text, after comments and trailing commas
-have been replaced by spaces; every change is read again, and refused if it changed anything but the value. A
-text that is not JSON, or whose container is not an object, is an `EditError`.
+The text may hold comments and trailing commas, as editors' configuration files do. A value is named by the
+path of keys and places in lists that leads to it. Python's own parser reads the text, after comments and
+trailing commas have been replaced by spaces; every change is read again, and refused if it changed anything
+else.
 """
 
 import json
 import re
 from collections.abc import Iterator, Sequence
-from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -19,13 +17,8 @@ from skillpager.errors import SettingsError
 Path: TypeAlias = Sequence[str | int]
 JsonValue: TypeAlias = "str | int | float | bool | list[JsonValue] | dict[str, JsonValue] | None"
 
-# deeper than any configuration, and well within Python's own recursion
-MAX_DEPTH = 100
-
 _TRIVIA = re.compile(r"(?:[ \t\r\n]+|//[^\r\n]*|/\*.*?\*/)*", re.DOTALL)
-_SAME_LINE = re.compile(r"(?:[ \t]*(?://[^\r\n]*|/\*[^\r\n]*?\*/))*")
 _TOKEN = re.compile(r'"(?:[^"\\\r\n]|\\.)*"|//[^\r\n]*|/\*.*?\*/|\s+|[^\s"/,\[\]{}]+|.', re.DOTALL)
-_LONG_NUMBER = re.compile(r"-?\d{4301}")  # of more digits than Python reads
 
 
 class EditError(SettingsError):
@@ -55,84 +48,78 @@ class _Span:
     end: int
     parts: tuple[_Part, ...]
 
-    def find(self, text: str, key: str | int) -> _Part | None:
-        """Return the part of this key or place; a key that is there twice is an `EditError`."""
-        found = [part for part in self.parts if part.key == key]
-        if len(found) > 1:
-            raise _problem(text, found[1].start, f"the key {key!r} occurs twice")
-        return found[0] if found else None
+    def find(self, key: str | int) -> _Part | None:
+        """Return the part of this key or place; of a key that is there twice, the last one counts."""
+        return next((part for part in reversed(self.parts) if part.key == key), None)
 
 
-def has_container(text: str, container: str) -> bool:
-    """Return True if the text has a place for entries."""
-    return container in _read(text, container)
-
-
-def read_entry(text: str, container: str, name: str) -> JsonValue:
-    """Return the entry, None if there is none."""
-    held = _read(text, container).get(container)
-    return held.get(name) if isinstance(held, dict) else None
-
-
-def with_entry(text: str, container: str, name: str, entry: JsonValue) -> str:
-    """Return the text with the entry added, or put in place of one of the same name."""
-    _read(text, container)
-    return with_value(text, [container, name], entry)
-
-
-def without_entry(text: str, container: str, name: str, *, drop_container: bool = False) -> str:
-    """Return the text without the entry; `drop_container` also removes a container that is empty then."""
-    held = _read(text, container).get(container)
-    if not isinstance(held, dict) or name not in held:
-        return text
-    return without_value(text, [container] if drop_container and len(held) == 1 else [container, name])
+def read(text: str) -> dict[str, JsonValue]:
+    """Return the data of a text, nothing of a blank one; a text that is not JSON is an `EditError`."""
+    plain = _plain(text)
+    start = _behind_trivia(plain, 0)
+    if start == len(plain):
+        return {}
+    try:
+        value, end = json.JSONDecoder().raw_decode(plain, start)
+    except json.JSONDecodeError as error:
+        found = repr(text[error.pos]) if error.pos < len(text) else "the end of the file"
+        raise _problem(text, error.pos, f"{error.msg.removesuffix(' at')}, found {found}") from error
+    except (ValueError, RecursionError) as error:  # a number of thousands of digits, lists in lists
+        raise EditError(f"it cannot be read ({error})") from error
+    if (end := _behind_trivia(plain, end)) < len(plain):
+        raise _problem(text, end, f"expected the end of the file, found {text[end]!r}")
+    if not isinstance(value, dict):
+        raise _problem(text, start, "the file must hold an object, { … }")
+    return value
 
 
 def with_value(text: str, path: Path, value: JsonValue) -> str:
-    """Return the text with the value at a path, in place of the one that is there or behind the others.
+    """Return the text with the value at a path, in place of the one that is there or before the others.
 
-    Objects that are missing on the path are added. A new value of a list has the length of the list as place.
+    Objects and lists that are missing on the path are added.
     """
-    data, newline = _read(text), "\r\n" if "\r\n" in text else "\n"
-    expected: Any = deepcopy(data)
+    expected: Any = read(text)
     owners = _owners(text, path)
     if not owners:
-        gap = "" if not text or text.endswith("\n") else newline
-        return text + gap + _rendered(text, None, _nested(path, value), "") + newline
-    root, owner, key, rest = owners[0], owners[-1], path[len(owners) - 1], path[len(owners) :]
-    if (found := owner.find(text, key)) is None:
-        changed = _inserted(text, root, owner, key, _nested(rest, value))
-    else:
-        outside = text[found.value : found.end] if isinstance(key, int) else text[root.start : root.end]
-        indent = _line_indent(text, found.start)
-        inline = "\n" not in outside
-        new = json.dumps(value, ensure_ascii=False) if inline else _rendered(text, root, value, indent)
-        changed = text[: found.value] + new + text[found.end :]
+        gap = "" if not text or text.endswith("\n") else newline_of(text)
+        return text + gap + _rendered(text, "  ", _nested(path, value), "") + newline_of(text)
+    root, owner, key, new = owners[0], owners[-1], path[len(owners) - 1], _nested(path[len(owners) :], value)
     held = expected
     for step in path[: len(owners) - 1]:
         held = held[step]
-    if key == len(held) and isinstance(held, list):
-        held.append(_nested(rest, value))
+    unit = _line_indent(text, root.parts[0].start) if root.parts else ""
+    if found := owner.find(key):
+        held[key] = new
+        is_inline = "\n" not in text[found.value : found.end]
+        indent = _line_indent(text, found.start)
+        piece = _inline(new) if is_inline else _rendered(text, unit or "  ", new, indent)
+        changed = text[: found.value] + piece + text[found.end :]
     else:
-        held[key] = _nested(rest, value)
+        if isinstance(held, list):
+            held.insert(0, new)
+        else:
+            held[key] = new
+        changed = _inserted(
+            text, root, owner, "" if isinstance(key, int) else f"{json.dumps(key)}: ", new, unit
+        )
     if not _holds(changed, expected):
-        raise EditError(f"{_named(path)} cannot be added without changing something else")
+        raise EditError("the entry cannot be added without changing something else")
     return changed
 
 
 def without_value(text: str, path: Path) -> str:
     """Return the text without the value at a path, which is there."""
-    expected: Any = deepcopy(_read(text))
+    expected: Any = read(text)
     held = expected
     for step in path[:-1]:
         held = held[step]
     del held[path[-1]]
     owner = _owners(text, path)[-1]
-    if found := owner.find(text, path[-1]):
+    if found := owner.find(path[-1]):
         for changed in _removals(text, owner, found):
             if _holds(changed, expected):
                 return changed
-    raise EditError(f"{_named(path)} cannot be removed without changing something else")
+    raise EditError("the entry cannot be removed without changing something else")
 
 
 def is_empty(text: str) -> bool:
@@ -140,33 +127,9 @@ def is_empty(text: str) -> bool:
     return "".join(text.split()) in ("", "{}")
 
 
-# ---- reading
-
-
-def _read(text: str, container: str | None = None) -> dict[str, JsonValue]:
-    """Return the data of a text, nothing of a blank one; a container must be an object."""
-    plain = _plain(text)
-    start = _behind_trivia(plain, 0)
-    if start == len(plain):
-        return {}
-    decode = json.JSONDecoder(parse_constant=_refuse).raw_decode
-    try:
-        value, end = decode(plain, start)
-    except json.JSONDecodeError as error:
-        found = repr(text[error.pos]) if error.pos < len(text) else "the end of the file"
-        raise _problem(text, error.pos, f"{error.msg.removesuffix(' at')}, found {found}") from error
-    except ValueError as error:
-        match = _LONG_NUMBER.search(plain)
-        raise _problem(text, match.start() if match else start, "the number is too long") from error
-    if (end := _behind_trivia(plain, end)) < len(plain):
-        raise _problem(text, end, f"expected the end of the file, found {text[end]!r}")
-    if not isinstance(value, dict):
-        raise _problem(text, start, "the file must hold an object, { … }")
-    if container is not None and container in value:
-        place = _span(plain, start).find(text, container)
-        if place and not isinstance(value[container], dict):
-            raise _problem(text, place.value, f"{container!r} must be an object, {{ … }}")
-    return value
+def newline_of(text: str) -> str:
+    """Return how the lines of a text end."""
+    return "\r\n" if "\r\n" in text else "\n"
 
 
 def _owners(text: str, path: Path) -> list[_Span]:
@@ -177,9 +140,12 @@ def _owners(text: str, path: Path) -> list[_Span]:
         return []
     owners = [_span(plain, start)]
     for step in path[:-1]:
-        found = owners[-1].find(text, step)
+        found = owners[-1].find(step)
         if found is None:
             break
+        if plain[found.value] != ("[" if isinstance(path[len(owners)], int) else "{"):
+            kind = "a list, [ … ]" if isinstance(path[len(owners)], int) else "an object, { … }"
+            raise _problem(text, found.value, f"{step!r} must be {kind}")
         owners.append(_span(plain, found.value))
     return owners
 
@@ -204,38 +170,27 @@ def _span(plain: str, start: int) -> _Span:
 
 
 def _nested(path: Path, value: JsonValue) -> JsonValue:
-    """Return the value in objects with the keys of a path."""
+    """Return the value in objects with the keys of a path, and in lists."""
     for key in reversed(path):
-        value = {str(key): value}
+        value = [value] if isinstance(key, int) else {key: value}
     return value
-
-
-def _named(path: Path) -> str:
-    return "the element" if isinstance(path[-1], int) else repr(path[-1])
 
 
 def _plain(text: str) -> str:
     """Return the text with comments and trailing commas replaced by spaces, so that offsets stay."""
     pieces: list[str] = []
-    last, comma, depth = "", -1, -1
+    last, comma = "", -1
     for token in _TOKEN.finditer(text):
         piece = token[0]
         if piece.startswith(("//", "/*")):
             piece = re.sub(r"[^\r\n]", " ", piece)
         elif not piece.isspace():
-            depth += (piece in ("[", "{")) - (piece in ("]", "}"))
-            if depth > MAX_DEPTH:
-                raise _problem(text, token.start(), f"values are nested more than {MAX_DEPTH} deep")
             if piece in ("]", "}") and comma >= 0:
                 pieces[comma] = " "
             comma = len(pieces) if piece == "," and last not in ("", "[", "{", ",", ":") else -1
             last = piece
         pieces.append(piece)
     return "".join(pieces)
-
-
-def _refuse(constant: str) -> JsonValue:
-    raise EditError(f"{constant} is not JSON")
 
 
 def _problem(text: str, offset: int, problem: str) -> EditError:
@@ -251,42 +206,22 @@ def _behind_trivia(text: str, offset: int) -> int:
 
 def _holds(text: str, expected: JsonValue) -> bool:
     try:
-        return _read(text) == expected
+        return read(text) == expected
     except EditError:
         return False
 
 
-# ---- changing
-
-
-def _inserted(text: str, root: _Span, owner: _Span, key: str | int, value: JsonValue) -> str:
-    """Return the text with a value added behind the others of an object or list, in the style of the file."""
-    newline = "\r\n" if "\r\n" in text else "\n"
-    members, label = owner.parts, "" if isinstance(key, int) else f"{json.dumps(key)}: "
-    one_line = "\n" not in text[owner.start : members[0].start if members else owner.end]
-    if (members and one_line) or "\n" not in text[root.start : root.end]:
-        piece = label + json.dumps(value, ensure_ascii=False)
-        piece = " " + piece if members else piece
-    else:
-        base = _line_indent(text, owner.start)
-        indent = _line_indent(text, members[0].start) if members else base + _unit(text, root)
-        piece = f"{newline}{indent}{label}{_rendered(text, root, value, indent)}"
-        if not members and one_line:
-            piece += newline + base
-    if not members:
-        last = owner.end - 1
-        offset = last if one_line else len(text[:last].rstrip())
-        return text[:offset] + piece + text[offset:]
-    end = members[-1].end
-    comma = _behind_trivia(text, end)
-    has_comma = text[comma] == ","
-    # a comment on the line of a member stays on that line
-    offset = comma + 1 if has_comma else end
-    match = _SAME_LINE.match(text, offset)
-    place = match.end() if match and "\n" in piece else offset
-    if has_comma:
-        return text[:place] + piece + "," + text[place:]
-    return text[:end] + "," + text[end:place] + piece + text[place:]
+def _inserted(text: str, root: _Span, owner: _Span, label: str, value: JsonValue, unit: str) -> str:
+    """Return the text with a value before the others of an object or list, in the style of the file."""
+    begin, members = owner.start + 1, owner.parts
+    is_inline = "\n" not in text[begin : members[0].start if members else owner.end]
+    if "\n" not in text[root.start : root.end] or (members and is_inline):
+        return text[:begin] + label + _inline(value) + ("," if members else "") + text[begin:]
+    newline, base = newline_of(text), _line_indent(text, owner.start)
+    indent = _line_indent(text, members[0].start) if members else base + (unit or "  ")
+    piece = f"{newline}{indent}{label}{_rendered(text, unit or '  ', value, indent)}"
+    behind = "," if members else newline + base if is_inline else ""
+    return text[:begin] + piece + behind + text[begin:]
 
 
 def _removals(text: str, owner: _Span, member: _Part) -> Iterator[str]:
@@ -305,16 +240,14 @@ def _removals(text: str, owner: _Span, member: _Part) -> Iterator[str]:
             yield text[:comma] + text[comma + 1 : begin] + text[end:]
 
 
-def _rendered(text: str, root: _Span | None, value: JsonValue, indent: str) -> str:
-    """Return a value over several lines, in the style of the file; `indent` is that of its first line."""
-    unit = "  " if root is None else _unit(text, root)
-    newline = "\r\n" if "\r\n" in text else "\n"
-    return (newline + indent).join(json.dumps(value, ensure_ascii=False, indent=unit).split("\n"))
+def _inline(value: JsonValue) -> str:
+    return json.dumps(value, ensure_ascii=False)
 
 
-def _unit(text: str, root: _Span) -> str:
-    """Return the indentation of one level."""
-    return (_line_indent(text, root.parts[0].start) if root.parts else "") or "  "
+def _rendered(text: str, unit: str, value: JsonValue, indent: str) -> str:
+    """Return a value over several lines, indented by units; `indent` is that of its first line."""
+    lines = json.dumps(value, ensure_ascii=False, indent=unit).split("\n")
+    return (newline_of(text) + indent).join(lines)
 
 
 def _line_indent(text: str, offset: int) -> str:

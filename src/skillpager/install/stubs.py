@@ -10,7 +10,6 @@ import json
 import re
 import secrets
 import shlex
-from collections.abc import Mapping
 from pathlib import Path
 
 import yaml
@@ -35,7 +34,6 @@ OWN_FIELDS = frozenset({"name", "description", "metadata", TOOLS, "shell"})
 # stands for the skill's folder in values, where an agent would put the stub's
 _OWN_FOLDER = f"${{{SKILL_DIR}}}"
 
-_END = re.compile(r"<<'(SKILLPAGER_[0-9a-f]{32})'")
 # characters that a shell, an agent or Markdown would not read as part of a path
 _MISREAD = re.compile(r"[$`\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
@@ -80,13 +78,10 @@ def write_stub(source: Path, folder: Path, *, max_tokens: int | None = None, for
         size = sum(default_counter().count(source_file.text) for source_file in skill.files)
         # a page of a shorter skill needs no ceiling
         max_tokens = MAX_KEPT_TOKENS if size > MAX_KEPT_TOKENS else None
-    # a stub that is written again keeps its line, which nobody can guess
-    old = _END.search(file.read_text(encoding="utf-8", errors="replace")) if file.is_file() else None
-    end = old[1] if old else f"SKILLPAGER_{secrets.token_hex(16)}"
-    text = stub_text(skill, entry, end=end, max_tokens=max_tokens)
-    if file.exists() and not force and stub_of(_metadata(file)) is None:
+    if file.exists() and not force and not _is_stub(file):
         raise SkillError(f"{file} is a skill, not a stub: choose another --out, or replace it with --force.")
-    write_file(file, text)
+    end = f"SKILLPAGER_{secrets.token_hex(16)}"  # nobody can guess it
+    write_file(file, stub_text(skill, entry, end=end, max_tokens=max_tokens))
     return file
 
 
@@ -94,12 +89,13 @@ def stub_text(skill: Skill, entry: Path, *, end: str, max_tokens: int | None) ->
     """Return the SKILL.md of a stub of `skill`, whose file is `entry`; no query contains the line `end`."""
     original = str(entry.parent if entry.name.lower() == ENTRY_FILE.lower() else entry)
     values = {name: _value(text, entry.parent) for name, text in skill.metadata.items()}
+    held = values.get("metadata")
     fields = {
         "name": skill.name,
         "description": skill.description,
         **{name: value for name, value in values.items() if name not in OWN_FIELDS},
         TOOLS: _with_own_tools(values.get(TOOLS)),
-        "metadata": {**_mapping(values.get("metadata")), STUB_OF: original},
+        "metadata": {**(held if isinstance(held, dict) else {}), STUB_OF: original},
     }
     front = yaml.safe_dump(fields, sort_keys=False, allow_unicode=True, width=float("inf"))
     ceiling = "" if max_tokens is None else f" --max-tokens {max_tokens}"
@@ -128,10 +124,6 @@ def _with_own_tools(allowed: object) -> object:
     return separator.join(filter(None, [before, *OWN_TOOLS]))
 
 
-def _mapping(value: object) -> Mapping[str, object]:
-    return value if isinstance(value, dict) else {}
-
-
 def _check(skill: Skill, entry: Path) -> None:
     """Check that a valid stub of the skill can be written."""
     if (original := stub_of(skill.metadata)) is not None:
@@ -153,8 +145,8 @@ def _check(skill: Skill, entry: Path) -> None:
         )
 
 
-def _metadata(file: Path) -> Mapping[str, str]:
+def _is_stub(file: Path) -> bool:
     try:
-        return read_skill(file, scope="body").metadata
+        return stub_of(read_skill(file, scope="body").metadata) is not None
     except SkillError:
-        return {}
+        return False
