@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from langchain_core.documents import Document
 from typer.testing import CliRunner
 
 from conftest import SAMPLES
@@ -15,7 +14,7 @@ from http_running import running
 from mcp_clients import answer, form_of, server_of, text_of
 from skillpager import SkillPager
 from skillpager.cli.app import app
-from skillpager.integrations.langchain import SkillPagerCompressor, SkillPagerRetriever
+from skillpager.integrations.langchain import SkillPagerRetriever
 from skillpager.strategies.navigator import strategy
 from skillpager.strategies.navigator.features import COVERAGE_NAMES
 from skillpager.strategies.navigator.strategy import shipped_model
@@ -80,7 +79,3 @@ def test_the_adapters(unsure: Callable[[float], None], pager: SkillPager) -> Non
     [page] = SkillPagerRetriever(skill=SAMPLES / NAME, pager=pager, as_page=True).invoke(QUERY)
     assert page.page_content.startswith(LINE)
     assert page.metadata["covered"] == pytest.approx(0.12)
-    text = (SAMPLES / NAME / "SKILL.md").read_text()
-    compressor = SkillPagerCompressor(pager=pager)
-    [document] = compressor.compress_documents([Document(text)], QUERY)
-    assert document.metadata["skillpager"]["covered"] == pytest.approx(0.12)

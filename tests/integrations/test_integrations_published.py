@@ -17,14 +17,14 @@ from conftest import SAMPLES
 from skillpager import SkillPager
 from skillpager.errors import SettingsError
 from skillpager.integrations import haystack, pydantic_ai
-from skillpager.integrations.options import library_of, shared_pager
+from skillpager.integrations.retrieval import library_of, shared_pager
 from skillpager.integrations.tools import SkillTools
 from skillpager.library import Library
 from skillpager.library.published import Publisher
 from skillpager.parsing.skill import read_skill
 from skillpager.settings import Settings, cache_folder
 from skillpager.stores.postgres import PostgresStore
-from test_integrations_library import BOTH, RETRIEVERS, Retrieve
+from test_integrations_retrievers import BOTH, RETRIEVERS, Retrieve
 
 PUBLISHED = ("git-bisect", "postgres-backup", "kubernetes-debugging")
 # one with a linked Markdown file

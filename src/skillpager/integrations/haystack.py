@@ -1,11 +1,9 @@
 """Haystack: retrievers over one skill and over a library, and a store of skills for `SkillToolset`."""
 
-import base64
-import mimetypes
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Self, Unpack
+from typing import Any, Self
 
 from skillpager.display_text import one_line
 from skillpager.errors import NodeNotFoundError, SettingsError, SkillError, UnknownSkillError, require_extra
@@ -13,19 +11,10 @@ from skillpager.errors import NodeNotFoundError, SettingsError, SkillError, Unkn
 require_extra("haystack.skill_stores.types", extra="haystack", purpose="skillpager.integrations.haystack")
 
 from haystack import Document, component, default_from_dict, default_to_dict
-from haystack.dataclasses import FileContent, ImageContent, SkillInfo
+from haystack.dataclasses import SkillInfo
 
-from skillpager.files import SKIPPED_FOLDERS
-from skillpager.integrations.options import (
-    HasOptions,
-    IndexOptions,
-    LibraryFields,
-    LibraryOptions,
-    Options,
-    SkillFields,
-    SkillOptions,
-)
-from skillpager.integrations.records import Record
+from skillpager.files import SKIPPED_FOLDERS, read_bounded
+from skillpager.integrations.retrieval import LibraryFields, SkillFields
 from skillpager.library import FoundSkill, Library
 from skillpager.pager import SkillPager
 from skillpager.parsing.skill import ENTRY_FILE, MAX_DESCRIPTION
@@ -36,8 +25,10 @@ DEFAULT_MAX_TOKENS = 5_000
 READ_TOOL = "read_skill_file"
 
 
-class _Saved(HasOptions[Options]):
+class _Saved:
     """A component with options, which it writes into a pipeline's file and reads from it."""
+
+    options: SkillFields | LibraryFields
 
     def to_dict(self) -> dict[str, Any]:
         """Return the component as a dict for a pipeline's file.
@@ -57,25 +48,30 @@ class _Saved(HasOptions[Options]):
         """Return the component that `to_dict` wrote."""
         return default_from_dict(cls, data)
 
+    def _retrieve(self, query: str, **limits: int | None) -> dict[str, list[Document]]:
+        changes = {name: value for name, value in limits.items() if value is not None}
+        records = self.options.model_copy(update=changes).records(query)
+        return {
+            "documents": [
+                Document(id=record.id, content=record.text, meta=record.metadata, score=record.score)
+                for record in records
+            ]
+        }
+
 
 @component
-class SkillPagerRetriever(_Saved[SkillFields]):
+class SkillPagerRetriever(_Saved):
     """Retrieves the page of a skill: a document for each of its nodes, in document order.
 
     `meta` holds the node's type, file, lines, heading path, tokens and scores; `score` is the relevance.
+
+    Args:
+        skill: A path, or Markdown text (a string with a line break).
+        **options: Fields of `SkillFields`; an unknown one, or one of a wrong type, is a `ValueError`.
     """
 
-    def __init__(self, skill: str | Path, **options: Unpack[SkillOptions]) -> None:
-        """Choose a skill and how it is paged.
-
-        Args:
-            skill: A path, or Markdown text (a string with a line break).
-            **options: See `SkillOptions`.
-
-        Raises:
-            ValueError: An option is unknown or of a wrong type.
-        """
-        self.options = SkillFields.model_validate({"skill": skill, **options})
+    def __init__(self, skill: str | Path, **options: Any) -> None:
+        self.options = SkillFields(skill=skill, **options)
 
     @component.output_types(documents=list[Document])
     def run(
@@ -86,29 +82,22 @@ class SkillPagerRetriever(_Saved[SkillFields]):
         Raises:
             SkillPagerError: As for `SkillPager.page`.
         """
-        return _retrieved(self.options, query, max_tokens=max_tokens, max_nodes=max_nodes)
+        return self._retrieve(query, max_tokens=max_tokens, max_nodes=max_nodes)
 
 
 @component
-class SkillLibraryRetriever(_Saved[LibraryFields]):
+class SkillLibraryRetriever(_Saved):
     """Retrieves the page of the skills that a query needs, among all: a document for each of its nodes.
 
     `meta` holds the same as with `SkillPagerRetriever`, and the skill's `chance`. If no skill
-    fits there is no document.
+    fits there is no document. Nothing is read before the first query.
+
+    Args:
+        folders: Folders to search for skills; None for those of the settings and the conventional ones.
+        **options: Fields of `LibraryFields`; an unknown one, or one of a wrong type, is a `ValueError`.
     """
 
-    def __init__(
-        self, folders: Sequence[str | Path] | None = None, **options: Unpack[LibraryOptions]
-    ) -> None:
-        """Choose the skills and how they are paged; nothing is read yet.
-
-        Args:
-            folders: Folders to search for skills; None for those of the settings and the conventional ones.
-            **options: See `LibraryOptions`.
-
-        Raises:
-            ValueError: An option is unknown or of a wrong type.
-        """
+    def __init__(self, folders: Sequence[str | Path] | None = None, **options: Any) -> None:
         self.options = LibraryFields.model_validate({"folders": folders, **options})
 
     @component.output_types(documents=list[Document])
@@ -120,51 +109,7 @@ class SkillLibraryRetriever(_Saved[LibraryFields]):
         Raises:
             SkillPagerError: As for `Library.page`.
         """
-        return _retrieved(self.options, query, max_tokens=max_tokens, max_skills=max_skills)
-
-
-@component
-class SkillIndexer(_Saved[IndexOptions]):
-    """Indexes many skills ahead of their first use, in parallel: on this machine or on a Ray cluster."""
-
-    def __init__(
-        self, *, jobs: int | None = None, ray: str | None = None, pager: SkillPager | None = None
-    ) -> None:
-        """Choose where the work is done.
-
-        Args:
-            jobs: Number of workers; None for one for each processor.
-            ray: Address of a Ray cluster, `auto` or `local`; None to work on this machine.
-            pager: Its encoder, classifier and store are used; None for the one that all adapters share.
-        """
-        self.options = IndexOptions(jobs=jobs, ray=ray, pager=pager)
-
-    @component.output_types(documents=list[Document], failed=dict[str, str])
-    def run(self, sources: list[str | Path]) -> dict[str, object]:
-        """Return a document for each indexed skill, its entry file, and the message for each that failed.
-
-        Args:
-            sources: Folders, Markdown files, archives, tables and addresses, as for `skillpager index`.
-
-        Raises:
-            SkillPagerError: A fault that would fail every skill, such as a wrong setting.
-        """
-        records, failed = self.options.index(sources)
-        return {"documents": _documents(records), "failed": failed}
-
-
-def _retrieved(
-    options: SkillFields | LibraryFields, query: str, **limits: int | None
-) -> dict[str, list[Document]]:
-    changes = {name: value for name, value in limits.items() if value is not None}
-    return {"documents": _documents(options.model_copy(update=changes).records(query))}
-
-
-def _documents(records: Sequence[Record]) -> list[Document]:
-    return [
-        Document(id=record.id, content=record.text, meta=dict(record.metadata), score=record.score)
-        for record in records
-    ]
+        return self._retrieve(query, max_tokens=max_tokens, max_skills=max_skills)
 
 
 class UnknownSkillKeyError(UnknownSkillError, KeyError):
@@ -177,11 +122,18 @@ class SkillFileNotFoundError(NodeNotFoundError, FileNotFoundError):
     """A skill has neither this file nor these nodes; a `FileNotFoundError`, as the protocol requires."""
 
 
-class SkillPagerStore(_Saved[LibraryFields]):
+class SkillPagerStore(_Saved):
     """A `haystack.skill_stores.types.SkillStore` of the skills of a library, for `SkillToolset`.
 
     `load_skill` returns the whole skill if it fits `max_tokens`, else its page for its own description. The
-    marks of that page name `read_skill_file`, which reads files, nodes (`n12-n16`) and lines (`L30-57`).
+    marks of that page name `read_skill_file`, which reads text files, nodes (`n12-n16`) and lines (`L30-57`).
+
+    Args:
+        folders: Folders to search for skills; None for those of the settings and the conventional ones.
+        published: Library in the pager's PostgreSQL store, whose skills are offered, too; None for the
+            one of the settings, `none` for none. Of these the Markdown files alone can be read.
+        max_tokens: Ceiling on the tokens of a skill that `load_skill` returns.
+        pager: Makes the pages; None for the one that all adapters share.
     """
 
     def __init__(
@@ -192,17 +144,8 @@ class SkillPagerStore(_Saved[LibraryFields]):
         max_tokens: int = DEFAULT_MAX_TOKENS,
         pager: SkillPager | None = None,
     ) -> None:
-        """Choose the skills; nothing is read yet.
-
-        Args:
-            folders: Folders to search for skills; None for those of the settings and the conventional ones.
-            published: Library in the pager's PostgreSQL store, whose skills are offered, too; None for the
-                one of the settings, `none` for none. Of these the Markdown files alone can be read.
-            max_tokens: Ceiling on the tokens of a skill that `load_skill` returns.
-            pager: Makes the pages; None for the one that all adapters share.
-        """
         given = {"folders": folders, "published": published, "max_tokens": max_tokens, "pager": pager}
-        self.options = LibraryFields.model_validate(given)
+        self.options: LibraryFields = LibraryFields.model_validate(given)
 
     @cached_property
     def _library(self) -> Library:
@@ -232,13 +175,13 @@ class SkillPagerStore(_Saved[LibraryFields]):
         )
         return page.text, _files(skill)
 
-    def read_skill_file(self, name: str, path: str) -> str | ImageContent | FileContent:
-        """Return a file of a skill by its path in the skill's folder, or nodes or lines by addresses.
+    def read_skill_file(self, name: str, path: str) -> str:
+        """Return a text file of a skill by its path in the skill's folder, or nodes or lines by addresses.
 
         Raises:
             UnknownSkillKeyError: The skill is unknown.
             SkillFileNotFoundError: It has neither this file nor these nodes; the message lists the files.
-            SkillError: The file is too large, or not text, image or PDF.
+            SkillError: The file is too large, or not text.
             SkillPagerError: As for `SkillPager.expand`.
         """
         skill = self._skill(name)
@@ -275,23 +218,15 @@ def _files(skill: FoundSkill) -> list[str]:
     return sorted(path.as_posix() for path in files if SKIPPED_FOLDERS.isdisjoint(path.parts))
 
 
-def _content(skill: FoundSkill, name: str, *, max_bytes: int) -> str | ImageContent | FileContent:
+def _content(skill: FoundSkill, name: str, *, max_bytes: int) -> str:
     """Return a file of a skill; `name` is one that `_files` returns, or the entry file."""
     if skill.published is not None:
         entry, *others = skill.read(scope="skill").files
         return next((file.text for file in others if file.path == name), entry.text)
-    path = skill.path / name
-    size = path.stat().st_size
-    if size > max_bytes:
-        raise SkillError(f"{path} has {size} bytes, more than the limit of {max_bytes}.")
-    data = path.read_bytes()
-    kind = mimetypes.guess_type(path.name)[0] or ""
-    encoded = base64.b64encode(data).decode("ascii")
-    if kind == "application/pdf":
-        return FileContent(encoded, mime_type=kind, filename=path.name, validation=False)
-    if kind.startswith("image/"):
-        return ImageContent(encoded, mime_type=kind, validation=False)
+    data = read_bounded(skill.path / name, max_bytes)
     try:
+        if len(data) > max_bytes:
+            raise ValueError(f"it has more than {max_bytes} bytes")
         return data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise SkillError(f"{path} is not UTF-8 text, an image or a PDF: it cannot be read.") from error
+    except ValueError as error:
+        raise SkillError(f"{skill.path / name} cannot be read as text: {error}.") from error

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from skillpager.display_text import one_line
 from skillpager.errors import NodeNotFoundError, SkillPagerError, UnknownSkillError
-from skillpager.integrations.options import LibraryFields, PageFields
+from skillpager.integrations.retrieval import LibraryFields, PageFields
 from skillpager.pager import SkillPager
 from skillpager.parsing.skill import MAX_DESCRIPTION
 from skillpager.types import PageOptions

@@ -1,17 +1,25 @@
-"""Retrievers over a whole library, with the real packages: LangChain, LlamaIndex, Haystack."""
+"""Retrievers over a skill and over a library, with the real packages: LangChain, LlamaIndex, Haystack."""
 
+import asyncio
 import copy
 import pickle
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from haystack import Pipeline
-from llama_index.core.schema import MetadataMode
+from langchain_core.load import dumpd, dumps, loads
+from langchain_core.prompts import ChatPromptTemplate
+from langchain_core.runnables import ConfigurableField, RunnablePassthrough
+from llama_index.core.llms import MockLLM
+from llama_index.core.query_engine import RetrieverQueryEngine
+from llama_index.core.schema import MetadataMode, TextNode
 
-from adapter_cases import MAX_NODES, NAME, QUERY, SKILL, expected_metadata
+from adapter_cases import MAX_NODES, NAME, QUERY, SKILL, TEXT, expected_metadata, waiting_pager
 from conftest import SAMPLES
+from golden import QUERIES
 from skillpager import SkillPager
 from skillpager.integrations import haystack, langchain, llama_index
 from skillpager.library import Library
@@ -140,3 +148,115 @@ def test_a_pipeline_of_haystack_runs_and_is_saved(pager: SkillPager, tmp_path: P
     ]
     assert document.meta["tokens"] <= 500
     assert "," not in document.meta["skill"]
+
+
+# ---- LangChain
+
+
+def test_picks_are_told_from_small_gaps_that_are_shown(pager: SkillPager) -> None:
+    skill, query = SAMPLES / "odd-markdown", QUERIES["odd-markdown"]  # whose page has such a gap
+    retriever = langchain.SkillPagerRetriever(skill=skill, pager=pager, max_nodes=MAX_NODES, strategy="mmr")
+    documents = retriever.invoke(query)
+    context = pager.page(skill, query, max_nodes=MAX_NODES, strategy="mmr")
+    assert context.selection is not None
+    ranks = {document.metadata["id"]: document.metadata.get("rank") for document in documents}
+    assert len(documents) > len(context.selection.picks)
+    assert {pick.node.id: pick.rank for pick in context.selection.picks}.items() <= ranks.items()
+    assert [d.metadata["picked"] for d in documents] == [
+        d.metadata.get("rank") is not None for d in documents
+    ]
+
+
+def test_ids_are_unique_among_skills_and_their_versions(pager: SkillPager, tmp_path: Path) -> None:
+    changed = tmp_path / "SKILL.md"
+    changed.write_text(TEXT + "\nOne more sentence.\n", encoding="utf-8")
+    skills = [SKILL, changed, SAMPLES / "git-bisect"]
+    ids = [
+        d.id
+        for skill in skills
+        for d in langchain.SkillPagerRetriever(skill=skill, pager=pager).invoke(QUERY)
+    ]
+    assert len(ids) == len(set(ids))
+
+
+def test_it_runs_in_a_chain_and_in_batches(pager: SkillPager) -> None:
+    retriever = langchain.SkillPagerRetriever(skill=SKILL, pager=pager, as_page=True, max_tokens=400)
+    pages = retriever | (lambda documents: documents[0].page_content)
+    prompt = ChatPromptTemplate.from_template("{page}\n\nTask: {task}")
+    chain = {"page": pages, "task": RunnablePassthrough()} | prompt
+    text = chain.invoke(QUERY).to_string()
+    assert pager.page(SKILL, QUERY, max_tokens=400).text in text
+    assert retriever.batch([QUERY, "dump roles"])[0] == retriever.invoke(QUERY)
+
+
+def test_options_can_be_configured_for_a_call(pager: SkillPager) -> None:
+    field = ConfigurableField(id="max_tokens")
+    retriever = langchain.SkillPagerRetriever(skill=SKILL, pager=pager, as_page=True).configurable_fields(
+        max_tokens=field
+    )
+    [document] = retriever.invoke(QUERY, config={"configurable": {"max_tokens": 300}})
+    assert document.metadata["tokens"] <= 300 < retriever.invoke(QUERY)[0].metadata["tokens"]
+
+
+def test_it_is_written_and_read_as_langchain_does_it() -> None:
+    retriever = langchain.SkillPagerRetriever(skill=SKILL, max_tokens=300, mmr_lambda=0.5)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="The function `loads` is in beta")  # LangChain's own
+        again = loads(
+            dumps(retriever), valid_namespaces=["skillpager"], allowed_objects=[langchain.SkillPagerRetriever]
+        )
+    assert again == retriever
+    assert again.max_tokens == 300
+
+
+def test_with_a_pager_of_its_own_it_says_that_it_cannot_be_written(hashing_pager: SkillPager) -> None:
+    written = dumpd(langchain.SkillPagerRetriever(skill=SKILL, pager=hashing_pager))
+    assert written["type"] == "not_implemented"
+
+
+# ---- LlamaIndex
+
+
+def test_nodes_have_offsets_scores_and_source(pager: SkillPager) -> None:
+    retriever = llama_index.SkillPagerRetriever(SKILL, pager=pager, max_nodes=MAX_NODES)
+    found = retriever.retrieve(QUERY)
+    for each in found:
+        assert isinstance(each.node, TextNode)
+        assert each.score == each.node.metadata["relevance"]
+        assert TEXT[each.node.start_char_idx : each.node.end_char_idx] == each.node.text
+    assert len({each.node.ref_doc_id for each in found}) == 1
+
+
+def test_a_language_model_reads_the_heading_path_and_no_numbers(pager: SkillPager) -> None:
+    found = llama_index.SkillPagerRetriever(SKILL, pager=pager, max_nodes=1).retrieve(QUERY)[0]
+    head, _, body = found.node.get_content(MetadataMode.LLM).partition("\n\n")
+    known = found.node.metadata
+    assert body == found.node.get_content()
+    assert set(head.splitlines()) == {
+        f"{key}: {known[key]}" for key in ("skill", "type", "file", "heading_path")
+    }
+    embedded = found.node.get_content(MetadataMode.EMBED).partition("\n\n")[0]
+    assert set(embedded.splitlines()) == {f"{key}: {known[key]}" for key in ("skill", "heading_path")}
+
+
+def test_it_feeds_a_query_engine(pager: SkillPager) -> None:
+    retriever = llama_index.SkillPagerRetriever(SKILL, pager=pager, as_page=True)
+    answer = RetrieverQueryEngine.from_args(retriever, llm=MockLLM()).query(QUERY)
+    assert "pg_restore" in str(answer)  # the mock answers with its prompt
+
+
+def test_async_calls_leave_the_event_loop_free(tmp_path: Path) -> None:
+    pager, encoder = waiting_pager(tmp_path)
+    of_langchain = langchain.SkillPagerRetriever(skill=SKILL, pager=pager)
+    of_llama_index = llama_index.SkillPagerRetriever(SKILL, pager=pager)
+
+    async def both() -> None:
+        calls = [
+            asyncio.create_task(of_langchain.ainvoke(QUERY)),
+            asyncio.create_task(of_llama_index.aretrieve(QUERY)),
+        ]
+        await asyncio.sleep(0.05)
+        encoder.free.set()
+        assert all(await asyncio.gather(*calls))
+
+    asyncio.run(both())
