@@ -406,10 +406,10 @@ def test_a_library_with_many_faults_is_told_of_some_and_their_number(tmp_path: P
     for number in range(MAX_WARNINGS + 5):
         place = tmp_path / "a" / f"one-{number}"
         place.mkdir(parents=True)
-        (place / "SKILL.md").write_text(f"# One\n\n[gone](gone-{number}.md)\n")
+        (place / "SKILL.md").write_text("---\ndescription: One: colon\n---\n# One\n")
     env = environment(tmp_path / "cache")
     done = run("index", "a", cwd=tmp_path, env=env)
-    assert done.err.count("which is not there") == MAX_WARNINGS
+    assert done.err.count("is not valid YAML") == MAX_WARNINGS
     assert "warning: 5 more warnings of this kind are not shown" in done.err
     assert re.search(r"^25 skills: 25 indexed; [\d.]+ s$", done.err, re.MULTILINE)
     again = run("index", "a", cwd=tmp_path, env=env).err
@@ -541,8 +541,8 @@ def test_shells_complete_commands(skillpager: Run) -> None:
 
 def test_quiet_and_verbose(skillpager: Run, tmp_path: Path) -> None:
     odd = tmp_path / "odd.md"
-    odd.write_text("---\nname: Odd Name\n---\nText.\n")
-    assert "warning: Odd Name: " in skillpager("page", odd, "text").err
+    odd.write_text("---\ndescription: Odd: colon\n---\nText.\n")
+    assert "warning: odd: odd.md:2: the front matter " in skillpager("page", odd, "text").err
     assert skillpager("page", odd, "text", "--quiet").err == ""
     missing = skillpager("page", "nowhere.md", "text", "-v")
     assert "Traceback" in missing.err
@@ -551,10 +551,10 @@ def test_quiet_and_verbose(skillpager: Run, tmp_path: Path) -> None:
 
 def test_warnings_are_json_lines_with_json(skillpager: Run, tmp_path: Path) -> None:
     odd = tmp_path / "odd.md"
-    odd.write_text("---\nname: Odd Name\n---\nText.\n")
+    odd.write_text("---\ndescription: Odd: colon\n---\nText.\n")
     lines = [json.loads(line) for line in skillpager("outline", odd, "--json").err.splitlines()]
     assert lines
-    assert all("Odd Name" in line["warning"]["message"] for line in lines)
+    assert all("odd.md:2: the front matter" in line["warning"]["message"] for line in lines)
 
 
 def test_interrupt_ends_with_130_and_without_traceback(tmp_path: Path) -> None:

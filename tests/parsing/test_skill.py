@@ -87,46 +87,7 @@ def test_where_the_body_begins(text: str, body: str) -> None:
     assert file.text[file.body_start :] == body
 
 
-SHOWN = "give the skill a short name on one line, without control or hidden characters"
-
-
-@pytest.mark.parametrize(
-    ("fields", "warnings"),
-    [
-        (f"name: folder\ndescription: {'d' * 1024}", []),
-        (f"name: folder\ndescription: {'d' * 1025}", ["description has 1025 characters, over 1024"]),
-        ("name: folder", ["the front matter has no description"]),
-        (
-            f"name: {'x' * 64}\ndescription: d",
-            [f"name {'x' * 64!r} differs from its folder 'folder'"],
-        ),
-        (
-            f"name: {'x' * 65}\ndescription: d",
-            [
-                f"name {'x' * 65!r} is not 64 or fewer lower-case letters, digits and hyphens",
-                f"name {'x' * 65!r} differs from its folder 'folder'",
-            ],
-        ),
-        (
-            f"name: {'y' * 500}\ndescription: d",
-            [
-                f"name '{'y' * 198}… is shown as '{'y' * 199}…': {SHOWN}",
-                f"name '{'y' * 199}…' is not 64 or fewer lower-case letters, digits and hyphens",
-                f"name '{'y' * 199}…' differs from its folder 'folder'",
-            ],
-        ),
-        (
-            'name: "\\u200b"\ndescription: d',
-            [f"name '\\u200b' is shown as 'folder': {SHOWN}"],
-        ),
-    ],
-)
-def test_the_specification_is_checked_with_warnings(tmp_path: Path, fields: str, warnings: list[str]) -> None:
-    path = write(tmp_path / "folder", f"---\n{fields}\n---\ntext\n")
-    assert list(read_skill(path).warnings) == warnings
-
-
-def test_only_front_matter_is_checked_against_the_specification() -> None:
+def test_a_name_that_breaks_the_specification_is_read_without_a_warning() -> None:
     assert skill_from_text("\ufeffText.\n", name="Any Name").warnings == ()
 
 

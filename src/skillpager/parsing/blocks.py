@@ -119,22 +119,13 @@ class Piece:
 
 @dataclass(slots=True)
 class _Block:
-    """A block of Markdown: its lines, and the blocks inside it.
+    """A block of Markdown: the lines from `first`, before `behind`, and the blocks inside it."""
 
-    Attributes:
-        type: As in markdown-it, without `_open`.
-        first: Its first line, from 0.
-        behind: The line after its last one.
-        tag: As in markdown-it: `h2` for a heading of level 2.
-        content: Inline Markdown of a heading.
-        children: The blocks inside it.
-    """
-
-    type: str
+    type: str  # as in markdown-it, without `_open`
     first: int
     behind: int
-    tag: str
-    content: str = ""
+    tag: str  # as in markdown-it: `h2` for a heading of level 2
+    content: str = ""  # inline Markdown of a heading
     children: list["_Block"] = field(default_factory=list)
 
 
@@ -330,11 +321,7 @@ def _behind(nodes: list[_Block], first: int) -> int:
 
 
 def sentence_starts(text: str) -> list[int]:
-    """Return the offsets at which the sentences of a paragraph begin; the first is 0.
-
-    Args:
-        text: Inline Markdown of one paragraph, line breaks included.
-    """
+    """Return the offsets at which the sentences of a paragraph of inline Markdown begin; the first is 0."""
     protected = [match.span() for match in _PROTECTED.finditer(text)]
     begins = [begin for begin, _ in protected]
     starts = [0]
@@ -352,9 +339,7 @@ def sentence_starts(text: str) -> list[int]:
 def _proposed_boundaries(text: str, opening: frozenset[int]) -> list[int]:
     """Return the boundaries that the segmenter proposes, window by window in long texts; some come twice.
 
-    Args:
-        text: Inline Markdown of one paragraph.
-        opening: Offsets at which a bold run, a link or the like begins.
+    `opening` are the offsets at which a bold run, a link or the like begins.
     """
     found: list[int] = []
     begin = 0

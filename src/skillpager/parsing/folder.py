@@ -98,7 +98,7 @@ def _hint(root: Path, path: str) -> str:
     """Return which files there are: those like `path`, those in the folder of that name, or the first."""
     files = list(own_files(root))
     below = [file for file in files if file.startswith(f"{path.rstrip('/')}/")]
-    alike = below or difflib.get_close_matches(path[:MAX_PATH_CHARS], files, MAX_NAMED)
-    named = [one_line(file, MAX_PATH_CHARS) for file in (alike or files)[:MAX_NAMED]]
-    more = len(alike or files) - len(named)
+    shown = below or difflib.get_close_matches(path[:MAX_PATH_CHARS], files, MAX_NAMED) or files
+    named = [one_line(file, MAX_PATH_CHARS) for file in shown[:MAX_NAMED]]
+    more = len(shown) - len(named)
     return f"there are {', '.join(named)}{f' and {more} more' if more else ''}." if named else "it has none."

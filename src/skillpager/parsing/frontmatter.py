@@ -84,15 +84,10 @@ def _behind_marks(text: str, start: int) -> int:
 
 
 def parse(front_matter: str, *, file: str) -> tuple[dict[str, str], list[str]]:
-    """Return the fields of a front-matter block as text, and warnings about it.
+    """Return the fields of a front-matter block as text, and warnings about it with file and line.
 
-    Args:
-        front_matter: The block with its `---` lines, or nothing; without byte order marks.
-        file: Path that warnings name.
-
-    Returns:
-        Fields in source order, lists and mappings as JSON; warnings with file and line. A block
-        that is not YAML, even after quoting values with colons, is read line by line.
+    The block has its `---` lines and no byte order marks, or is empty. Lists and mappings become JSON. A
+    block that is not YAML, even after quoting values with colons, is read line by line.
     """
     block = _BLOCK.match(front_matter)
     if not block:

@@ -311,15 +311,8 @@ def linked_paths(text: str, *, file: str = "The text", first_line: int = 1) -> l
     """Return the relative paths of Markdown files that a text links to or names, in order, each once.
 
     Paths are found in links, in inline code and in plain text (authors write all three), but not in code
-    blocks. URL fragments and queries are cut off; absolute paths and targets with a scheme are left out.
-
-    Args:
-        text: Markdown.
-        file: Path that the error names.
-        first_line: Number of the first line of `text` in the file.
-
-    Raises:
-        SkillError: A block has too many parts.
+    blocks. URL fragments and queries are cut off; absolute paths and targets with a scheme are left out. The
+    arguments and errors are those of `parse_blocks`.
     """
     found: list[str] = []
     for child in _inline_tokens(text, file, first_line):
@@ -331,10 +324,7 @@ def linked_paths(text: str, *, file: str = "The text", first_line: int = 1) -> l
 
 
 def link_targets(text: str, *, file: str = "The text", first_line: int = 1) -> list[str]:
-    """Return the relative paths that the links and images of a text lead to, in order, each once.
-
-    The arguments and errors are those of `linked_paths`.
-    """
+    """Return the relative paths that the links and images of a text lead to, as `linked_paths` does."""
     tokens = _inline_tokens(text, file, first_line)
     found = [_target(child) for child in tokens if child.type in ("link_open", "image")]
     return list(dict.fromkeys(path for path in found if path and not path.startswith("/")))

@@ -1,8 +1,8 @@
 """Read a skill from a folder, a file or a string.
 
 A skill is a folder with a `SKILL.md` (Agent Skills specification), any single Markdown file, or a
-string. Reading is lenient: a departure from the specification is a warning, and only text that cannot be
-read is an error.
+string. Reading is lenient: what is read otherwise than it is written is a warning, and only text that cannot
+be read is an error. `library.skill_checks` has the departures from the specification.
 """
 
 import codecs
@@ -254,11 +254,8 @@ class _Reader:
                     self.warnings.append(f"left out: {error}")
 
     def _resolve(self, target: str, *, source: SourceFile) -> Path | None:
-        """Return the file that `source` names as `target`; None if it is not in the skill.
-
-        The path is relative to `source` or, as in the specification, to the root.
-        """
-        for base in dict.fromkeys(((self._root / source.path).parent, self._root)):
+        """Return the file at `target`, relative to `source` or else to the root; None if there is none."""
+        for base in ((self._root / source.path).parent, self._root):
             candidate = base / target
             with suppress(OSError, ValueError):  # a path that cannot be
                 real = Path(os.path.realpath(candidate))  # unlike `resolve`, it raises nothing for a loop
@@ -277,8 +274,8 @@ def decode(data: bytes, place: str, *, complete: bool = True) -> str:
     """Return the text of UTF-8 data.
 
     Args:
-        data: Content of a file, or its beginning.
-        place: What it is called in errors; the name of a file, if it has one.
+        data: Content of a file.
+        place: What it is called in errors.
         complete: Whether `data` is all of it; if not, it may end within a character.
 
     Raises:
@@ -302,10 +299,7 @@ def decode(data: bytes, place: str, *, complete: bool = True) -> str:
 
 
 def shown_name(*names: str) -> str:
-    """Return the first of some names that is not blank as lists and pages show it.
-
-    That is on one line, without control and hidden characters, and cut to `MAX_SHOWN_NAME` characters.
-    """
+    """Return the first of some names that is not blank on one short line without hidden characters."""
     lines = (one_line(name, MAX_SHOWN_NAME) for name in names)
     return next(filter(None, lines), NAMELESS)
 
@@ -341,22 +335,10 @@ def _skill(files: list[SourceFile], *, fallback: str, root: Path | None, notes: 
     start, end = frontmatter.find_front_matter(entry.text)
     fields, warnings = frontmatter.parse(entry.text[start:end], file=entry.path)
     written = fields.pop("name", "").strip() or fallback
-    name = shown_name(written, fallback)
-    description = fields.pop("description", "").strip()
+    name, description = shown_name(written, fallback), fields.pop("description", "").strip()
     if name != written or "\ufffd" in name:
         warnings.append(
             f"name {one_line(repr(written), MAX_SHOWN_NAME)} is shown as {name!r}: give the skill a short "
             "name on one line, without control or hidden characters"
         )
-    if end > start:
-        if len(name) > MAX_NAME or not NAME.fullmatch(name):
-            warnings.append(
-                f"name {name!r} is not {MAX_NAME} or fewer lower-case letters, digits and hyphens"
-            )
-        if root and entry.path.lower() == ENTRY_FILE.lower() and name != shown_name(root.name):
-            warnings.append(f"name {name!r} differs from its folder {shown_name(root.name)!r}")
-        if not description:
-            warnings.append("the front matter has no description")
-        if len(description) > MAX_DESCRIPTION:
-            warnings.append(f"description has {len(description)} characters, over {MAX_DESCRIPTION}")
     return Skill(name, description, fields, tuple(files), root, tuple(warnings + notes))

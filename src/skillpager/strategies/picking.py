@@ -141,10 +141,7 @@ class Picker:
         """Pick a node and return True; refuse it and return False if the page would exceed `max_tokens`.
 
         A node that was picked as a completion keeps its place, and `max_nodes` counts it from now on.
-
-        Args:
-            ordinal: The node.
-            sufficiency: Estimated chance that the picks up to this one suffice.
+        `sufficiency` is the estimated chance that the picks up to this one suffice.
         """
         if ordinal in self.completions:
             self.completions.remove(ordinal)
@@ -192,10 +189,8 @@ class Picker:
     ) -> None:
         """Admit the nodes that fit, in a fixed order, until `max_nodes` are picked.
 
-        Args:
-            order: Ordinals, the first to be admitted first.
-            compare: Whether to record the redundancy of each pick, which decides nothing here.
-            completions: The nodes that a pick depends on, by its ordinal; they are picked right after it.
+        `compare` records the redundancy of each pick, which decides nothing here. `completions` are the nodes
+        that a pick depends on, by its ordinal; they are picked right after it.
         """
         for ordinal in order:
             if self.room <= 0:

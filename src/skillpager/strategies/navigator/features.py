@@ -243,10 +243,7 @@ LEAST_NEED = 1e-6  # smaller ones count as this: 0 has no logarithm
 def coverage_signals(known: IndexFeatures, query: Query, needs: FloatArray) -> FloatArray:
     """Return `(len(COVERAGE_NAMES),)` float32: what tells whether the skill answers the query at all.
 
-    Args:
-        known: The features of the index that no query changes.
-        query: The query.
-        needs: `(n,)`: the chance that the query needs each node, below 1.
+    `needs` are `(n,)`: the chance that the query needs each node, below 1.
     """
     cosine = cosines(known.rows, query.embedding)
     rows = np.stack([clause.embedding for clause in query.clauses or (query,)], axis=1)
