@@ -16,7 +16,7 @@ Reference: paper §3.2, Context Assembly; contract 5 of `docs/design.md`.
 import json
 import re
 from bisect import bisect_left, insort
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -160,10 +160,6 @@ class PageRenderer:
         return skill_tag(self.index.skill) if self._part_tag is None else self._part_tag
 
     @cached_property
-    def _ordinals(self) -> Mapping[str, int]:
-        return {node.id: node.ordinal for node in self.index.nodes}
-
-    @cached_property
     def node_tokens(self) -> Sequence[int]:
         """Tokens that the text of each node takes on a page."""
         nodes = self.index.nodes
@@ -257,9 +253,12 @@ class PageRenderer:
             return self._filled_joint(before, after)
         lead = "\n\n" if before != START else ""
         opening = "" if after == END else f"\n{''.join(self._opening(before, after))}"
+        ordinals = {node.id: node.ordinal for node in hidden}
         marks = "\n\n".join(
-            mark_of(self.index, omission, self._titles(omission, before, after), self.tag)
-            for omission in omitted
+            mark_of(
+                self.index, gap, self._titles([ordinals[name] for name in gap.nodes], before, after), self.tag
+            )
+            for gap in omitted
         )
         text = f"{lead}{marks}\n{opening}"
         gap = _Joint(text, self._count(text), omitted)
@@ -269,13 +268,13 @@ class PageRenderer:
         filled = self._filled_joint(before, after, tuple(node.ordinal for node in hidden))
         return gap if filled.tokens > gap.tokens else filled
 
-    def _titles(self, omission: Omission, before: int, after: int) -> list[str]:
+    def _titles(self, ordinals: Sequence[int], before: int, after: int) -> list[str]:
         """Return the titles of the outermost sections in a gap whose headings the page does not show."""
         previous = self.index.nodes[before] if before != START else None
         below = {heading.span for heading in self._paths[after]} if after != END else ()
         found: dict[Span, str] = {}
-        for node in omission.nodes:
-            for heading in self._paths[self._ordinals[node]]:
+        for ordinal in ordinals:
+            for heading in self._paths[ordinal]:
                 span = heading.span
                 if span not in below and not (previous and covers(previous, span.file, span.start)):
                     found[span] = heading.title
