@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from postgres_server import VERSIONS, PostgresServer, missing_server
-from skillpager.types import ManagedStore
+from skillpager.stores.sql import SqlStore
 from store_places import Place
 
 NEWEST = max(VERSIONS)
@@ -89,7 +89,7 @@ def place(make_place: Callable[[], Place], _shared_place: Place) -> Place:
 
 
 @pytest.fixture
-def any_store(place: Place) -> Iterator[ManagedStore]:
+def any_store(place: Place) -> Iterator[SqlStore]:
     """A store at this place."""
     with closing(place.open()) as opened:
         yield opened

@@ -9,13 +9,13 @@ from typing import Any, TypeAlias
 
 from skillpager.factories import make_store
 from skillpager.settings import Settings
+from skillpager.stores.sql import SqlStore
 from skillpager.stores.sqlite import FILE_NAME, SqliteStore
-from skillpager.types import ManagedStore
 
 Address: TypeAlias = Path | str
 
 
-def open_store(address: Address, **options: Any) -> ManagedStore:
+def open_store(address: Address, **options: Any) -> SqlStore:
     """Return the store at a folder or an address."""
     if isinstance(address, Path):
         return SqliteStore(address, **options)
@@ -36,7 +36,7 @@ class Place:
 
     address: Address
 
-    def open(self, **options: Any) -> ManagedStore:
+    def open(self, **options: Any) -> SqlStore:
         """Return the store here."""
         return open_store(self.address, **options)
 

@@ -19,11 +19,11 @@ from typing_extensions import get_protocol_members
 
 from skillpager.errors import SettingsError, SkillPagerError
 from skillpager.settings import BUILT_IN, Settings, cache_folder
+from skillpager.stores.sql import SqlStore
 from skillpager.strategies.registry import FAMILIES
 from skillpager.types import (
     Classifier,
     Encoder,
-    ManagedStore,
     Strategy,
 )
 
@@ -179,7 +179,7 @@ def _read_argument(base: str, text: str) -> dict[str, object]:
         ) from error
 
 
-def make_store(settings: Settings, place: Path | str | None = None) -> ManagedStore:
+def make_store(settings: Settings, place: Path | str | None = None) -> SqlStore:
     """Return the store at a place, by default the one of the settings; nothing is opened yet.
 
     Args:

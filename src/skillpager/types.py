@@ -612,21 +612,6 @@ class PublishedSkill:
     state: str
 
 
-@dataclass(frozen=True, slots=True)
-class DamagedEntry:
-    """Damage that a store found in an entry, or in its file.
-
-    Attributes:
-        key: Cache key of the entry; empty for the file.
-        name: Name of the skill, or path of the file.
-        problem: The damage, in words.
-    """
-
-    key: str
-    name: str
-    problem: str
-
-
 class Store(Protocol):
     """A store of indexes, safe for many threads and processes."""
 
@@ -638,47 +623,6 @@ class Store(Protocol):
 
     def entries(self) -> list[StoreEntry]:
         """Return every entry, most recently used first."""
-
-    def remove(self, keys: Sequence[str]) -> int:
-        """Delete entries and return how many existed."""
-
-
-class ManagedStore(Store, Protocol):
-    """A store that `skillpager cache` and `doctor` can show, check and empty."""
-
-    @property
-    def place(self) -> str:
-        """Where it is, without any secret: a path or an address."""
-
-    @property
-    def size(self) -> int:
-        """Bytes that it takes."""
-
-    @property
-    def max_bytes(self) -> int | None:
-        """Bytes above which the least recently used entries are deleted; None for no limit."""
-
-    def exists(self) -> bool:
-        """Return whether there is anything to look into, without making it."""
-
-    def probe(self) -> str:
-        """Return in words what can be done with it; make what is missing for that.
-
-        Raises:
-            StoreError: It cannot be used.
-        """
-
-    def verify(self) -> list[DamagedEntry]:
-        """Return what is damaged, by reading everything."""
-
-    def evict(self, max_bytes: int) -> list[str]:
-        """Delete least recently used entries until `max_bytes` suffice; return their keys in that order."""
-
-    def clear(self) -> None:
-        """Delete every entry."""
-
-    def close(self) -> None:
-        """Close files and connections; using the store again opens others."""
 
 
 class TokenMeter(Protocol):

@@ -20,7 +20,8 @@ from conftest import Processes
 from index_builder import assert_same_index, build_index, indexes
 from messages import raises
 from skillpager.errors import StoreError
-from skillpager.types import DamagedEntry, Edge, EdgeKind, ManagedStore, SkillIndex
+from skillpager.stores.sql import DamagedEntry, SqlStore
+from skillpager.types import Edge, EdgeKind, SkillIndex
 from store_places import Address, Place
 
 KILLS = 20
@@ -45,7 +46,7 @@ def set_used(place: Place, index: SkillIndex, used: float) -> None:
 
 
 @pytest.fixture(scope="module")
-def growing_store(make_place: Callable[[], Place]) -> Iterator[ManagedStore]:
+def growing_store(make_place: Callable[[], Place]) -> Iterator[SqlStore]:
     """A store of many indexes; at the end all of them must be sound."""
     with closing(make_place().open()) as opened:
         yield opened
@@ -54,13 +55,13 @@ def growing_store(make_place: Callable[[], Place]) -> Iterator[ManagedStore]:
 
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(index=indexes())
-def test_every_index_comes_back_equal(growing_store: ManagedStore, index: SkillIndex) -> None:
+def test_every_index_comes_back_equal(growing_store: SqlStore, index: SkillIndex) -> None:
     growing_store.remove([index.key])
     growing_store.save(index)
     assert_same_index(growing_store.load(index.key, index.skill), index)
 
 
-def test_an_empty_store_says_so(any_store: ManagedStore) -> None:
+def test_an_empty_store_says_so(any_store: SqlStore) -> None:
     assert any_store.load("0" * 64, build_index().skill) is None
     assert any_store.entries() == []
     assert any_store.verify() == []
@@ -70,7 +71,7 @@ def test_an_empty_store_says_so(any_store: ManagedStore) -> None:
     assert any_store.entries() == []
 
 
-def test_the_same_content_may_have_other_file_names(any_store: ManagedStore) -> None:
+def test_the_same_content_may_have_other_file_names(any_store: SqlStore) -> None:
     index = build_index()
     any_store.save(index)
     file = replace(index.skill.files[0], path="renamed.md")
@@ -80,7 +81,7 @@ def test_the_same_content_may_have_other_file_names(any_store: ManagedStore) -> 
     assert [node.text for node in found.nodes] == [node.text for node in index.nodes]
 
 
-def test_numpy_numbers_are_stored_as_plain_ones_and_the_first_of_a_key_stays(any_store: ManagedStore) -> None:
+def test_numpy_numbers_are_stored_as_plain_ones_and_the_first_of_a_key_stays(any_store: SqlStore) -> None:
     edge = Edge(0, 1, EdgeKind.SEMANTIC, np.float32(0.1))  # type: ignore[arg-type]
     index = replace(build_index(), edges=(edge,), full_tokens=np.int64(7))  # type: ignore[arg-type]
     any_store.save(index)
@@ -92,7 +93,7 @@ def test_numpy_numbers_are_stored_as_plain_ones_and_the_first_of_a_key_stays(any
     assert not found.embeddings.flags.writeable
 
 
-def test_names_that_no_database_can_hold_are_shown_escaped(any_store: ManagedStore) -> None:
+def test_names_that_no_database_can_hold_are_shown_escaped(any_store: SqlStore) -> None:
     index = build_index()
     index = replace(index, skill=replace(index.skill, name="a\udc80\0", root=Path("/b\udcff")))
     index = replace(index, recipe=replace(index.recipe, encoder="\0"))
@@ -111,7 +112,7 @@ BROKEN: dict[str, Callable[[SkillIndex], SkillIndex]] = {
 
 
 @pytest.mark.parametrize("what", BROKEN)
-def test_an_index_that_breaks_its_contract_is_refused(what: str, any_store: ManagedStore) -> None:
+def test_an_index_that_breaks_its_contract_is_refused(what: str, any_store: SqlStore) -> None:
     with raises(ValueError):
         any_store.save(BROKEN[what](build_index()))
     assert any_store.entries() == []
@@ -120,7 +121,7 @@ def test_an_index_that_breaks_its_contract_is_refused(what: str, any_store: Mana
 # ---- listing, eviction
 
 
-def test_entries_tell_what_is_stored(place: Place, any_store: ManagedStore) -> None:
+def test_entries_tell_what_is_stored(place: Place, any_store: SqlStore) -> None:
     before = time.time()
     first, second = filled(place, "first", "second")
     entries = any_store.entries()
@@ -133,7 +134,7 @@ def test_entries_tell_what_is_stored(place: Place, any_store: ManagedStore) -> N
     assert all(entry.size > first.embeddings.nbytes for entry in entries)
 
 
-def test_a_load_notes_its_time_once_an_hour(place: Place, any_store: ManagedStore) -> None:
+def test_a_load_notes_its_time_once_an_hour(place: Place, any_store: SqlStore) -> None:
     index = build_index()
     any_store.save(index)
     set_used(place, index, time.time() - 3000)
@@ -145,7 +146,7 @@ def test_a_load_notes_its_time_once_an_hour(place: Place, any_store: ManagedStor
     assert time.time() - any_store.entries()[0].used < 30
 
 
-def test_removing_counts_what_there_was(place: Place, any_store: ManagedStore) -> None:
+def test_removing_counts_what_there_was(place: Place, any_store: SqlStore) -> None:
     first, second = filled(place, "first", "second")
     assert any_store.remove([first.key, "0" * 64]) == 1
     assert [entry.key for entry in any_store.entries()] == [second.key]
@@ -153,7 +154,7 @@ def test_removing_counts_what_there_was(place: Place, any_store: ManagedStore) -
     assert any_store.remove([*(str(number) for number in range(1_000)), second.key]) == 1
 
 
-def test_eviction_takes_the_longest_unused_first(place: Place, any_store: ManagedStore) -> None:
+def test_eviction_takes_the_longest_unused_first(place: Place, any_store: SqlStore) -> None:
     saved = filled(place, "a", "b", "c", "d", dim=384)
     for index, used in zip(saved, (30.0, 10.0, 40.0, 20.0), strict=True):
         set_used(place, index, used)
@@ -168,7 +169,7 @@ def test_eviction_takes_the_longest_unused_first(place: Place, any_store: Manage
 # ---- threads and processes
 
 
-def test_threads_share_a_store(any_store: ManagedStore) -> None:
+def test_threads_share_a_store(any_store: SqlStore) -> None:
     failures: list[BaseException] = []
 
     def work(number: int) -> None:
@@ -253,7 +254,7 @@ def kill_a_writer(processes: Processes, address: Address, seed: int, seconds: fl
     child.close()
 
 
-def assert_all_whole(store: ManagedStore) -> None:
+def assert_all_whole(store: SqlStore) -> None:
     assert store.verify() == []
     for entry in store.entries():
         skill = build_index(store_workers.N_NODES, name=entry.name).skill
@@ -283,7 +284,7 @@ DAMAGE = {
 
 @pytest.mark.parametrize("what", DAMAGE)
 def test_damage_is_found_reported_and_mended(
-    what: str, place: Place, any_store: ManagedStore, caplog: pytest.LogCaptureFixture
+    what: str, place: Place, any_store: SqlStore, caplog: pytest.LogCaptureFixture
 ) -> None:
     index, other = filled(place, "one", "two")
     place.execute(DAMAGE[what])
@@ -298,7 +299,7 @@ def test_damage_is_found_reported_and_mended(
 
 
 def test_an_index_of_another_skill_is_refused(
-    place: Place, any_store: ManagedStore, caplog: pytest.LogCaptureFixture
+    place: Place, any_store: SqlStore, caplog: pytest.LogCaptureFixture
 ) -> None:
     (index,) = filled(place, "one")
     assert any_store.load(index.key, build_index(20, name="other").skill) is None

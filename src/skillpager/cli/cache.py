@@ -14,7 +14,7 @@ from skillpager.cli.views import counted, print_table
 from skillpager.json_types import to_json
 from skillpager.library.routing.catalog import Catalog
 from skillpager.settings import cache_folder
-from skillpager.types import DamagedEntry, ManagedStore
+from skillpager.stores.sql import DamagedEntry, SqlStore
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?) ?([kmgt]?)b?", re.IGNORECASE)
 
@@ -124,7 +124,7 @@ def evict(
     note(f"{counted(len(removed), 'index', 'indexes')} deleted, {decimal(opened.size)} left")
 
 
-def _open(options: StoreOptions) -> tuple[ManagedStore, Catalog]:
+def _open(options: StoreOptions) -> tuple[SqlStore, Catalog]:
     """Return the store of indexes, and what is stored of skills on this machine, whatever the store."""
     from skillpager.factories import make_store  # numpy
 

@@ -5,11 +5,12 @@ import logging
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from skillpager.errors import StoreError
 from skillpager.stores.blob import DamagedBlobError, decode, encode
-from skillpager.types import DamagedEntry, Skill, SkillIndex, StoreEntry
+from skillpager.types import Skill, SkillIndex, StoreEntry
 
 logger = logging.getLogger(__name__)
 
@@ -38,6 +39,21 @@ _EVICT = """
     ) RETURNING used, id, key"""
 
 
+@dataclass(frozen=True, slots=True)
+class DamagedEntry:
+    """Damage that a store found in an entry, or in its file.
+
+    Attributes:
+        key: Cache key of the entry; empty for the file.
+        name: Name of the skill, or path of the file.
+        problem: The damage, in words.
+    """
+
+    key: str
+    name: str
+    problem: str
+
+
 class SqlStore(ABC):
     """Indexes as blobs in the table of an SQL database, with a checksum that each load verifies.
 
@@ -54,6 +70,14 @@ class SqlStore(ABC):
     @abstractmethod
     def place(self) -> str:
         """Where the store is, without any secret."""
+
+    @abstractmethod
+    def probe(self) -> str:
+        """Return in words what can be done with the store; make what is missing for that."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Close files and connections; using the store again opens others."""
 
     @abstractmethod
     def _read(self, statement: str, values: Sequence[object] = ()) -> list[Row]:
@@ -167,10 +191,6 @@ class NoStore:
     def entries(self) -> list[StoreEntry]:
         """Return an empty list."""
         return []
-
-    def remove(self, keys: Sequence[str]) -> int:  # noqa: ARG002 - the Protocol has it
-        """Return 0: there was nothing to delete."""
-        return 0
 
 
 def _check(data: object, checksum: str) -> None:

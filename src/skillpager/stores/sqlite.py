@@ -5,8 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from skillpager.stores.connection import BUSY_TIMEOUT, Database, Schema
-from skillpager.stores.sql import COLUMNS, Row, SqlStore
-from skillpager.types import DamagedEntry
+from skillpager.stores.sql import COLUMNS, DamagedEntry, Row, SqlStore
 
 FILE_NAME = "index.db"
 # about 5,000 skills of 100 nodes at 384 dimensions
