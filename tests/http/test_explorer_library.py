@@ -8,14 +8,13 @@ import httpx
 import pytest
 from playwright.sync_api import Browser, expect
 
-from chromium import contrast, needs_chromium
+from chromium import needs_chromium
 from conftest import SAMPLES
 from http_running import QUERY, TIME_LIMIT, running
 from skillpager import SkillPager
 from test_explorer import HOSTILE, opened
 
 BOTH = "Find the commit that broke the build with git bisect, then restore one table from a dump."
-ELSEWHERE = "Quel temps fait-il a Tombouctou ?"
 
 pytestmark = needs_chromium
 
@@ -85,36 +84,7 @@ def test_a_skill_is_opened_for_the_same_query_and_the_way_back_is_a_tab(browser:
         expect(page.locator("#side")).to_be_visible()
 
 
-def test_that_no_skill_fits_or_nothing_was_asked_is_said(browser: Browser, url: str) -> None:
-    with opened(browser, url, view="library", query=ELSEWHERE) as page:
-        expect(page.locator(".verdict")).to_contain_text("No skill fits (")
-        expect(page.locator(".routed li.on")).to_have_count(0)
-        page.locator("#query").fill("")
-        expect(page.locator(".verdict")).to_contain_text("Type what an agent is about to do")
-        page.locator("#query").fill(BOTH)
-        expect(page.locator(".routed li.on")).to_have_count(2)
-
-
 def test_a_hostile_skill_is_text(browser: Browser, url: str) -> None:
     with opened(browser, url, view="library", query="alert hostile <script> picture link") as page:
         expect(page.locator(".routed li", has_text="hostile")).to_contain_text("<img src=x onerror=alert(0)>")
         assert page.locator("#view-library :is(img, script, iframe, a)").count() == 0
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [360, 768, 1400])
-def test_it_fits_the_screen_and_is_legible(browser: Browser, url: str, width: int, scheme: str) -> None:
-    with opened(browser, url, width=width, scheme=scheme, view="library", query=BOTH) as page:
-        expect(page.locator(".routed li").first).to_be_visible()
-        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-        texts = (
-            ".verdict",
-            ".name",
-            ".about",
-            ".reason",
-            ".routed .state",
-            ".chance",
-            ".library-text",
-        )
-        for selector in (*texts, ".skill-part header span"):
-            assert contrast(page, selector) >= 4.5, selector  # WCAG 2.2, level AA

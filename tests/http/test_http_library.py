@@ -1,7 +1,6 @@
 """Routing and pages of a whole library over HTTP, as the library makes them."""
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -14,8 +13,6 @@ from skillpager.http.options import ServerOptions
 from skillpager.json_types import to_json
 from skillpager.library import Library
 from test_http_pages import plain
-
-USER_ONLY = "---\nname: deploy\ndescription: Deploy it.\ndisable-model-invocation: true\n---\n\nDeploy.\n"
 
 
 @pytest.fixture(scope="module")
@@ -39,32 +36,6 @@ def test_a_route_is_that_of_the_library(client: httpx.Client, pager: SkillPager)
     assert form == plain(to_json(found))
     assert form["skills"][0]["name"] == "postgres-backup"
     assert form["has_fit"]
-
-
-def test_skills_that_only_the_user_may_start_are_left_out_on_request(
-    pager: SkillPager, tmp_path: Path
-) -> None:
-    (tmp_path / "deploy").mkdir()
-    (tmp_path / "deploy" / "SKILL.md").write_text(USER_ONLY)
-    with running(pager, folder=tmp_path) as service:
-        (skill,) = told(service.client, "/v1/route", query="deploy it")["skills"]
-        assert (skill["name"], skill["user_only"]) == ("deploy", True)
-        assert told(service.client, "/v1/route", query="deploy it", for_model=True)["skills"] == []
-
-
-@pytest.mark.parametrize(
-    ("fields", "says"),
-    [
-        ({}, "query: Field required"),
-        ({"query": "x", "k": 0}, "k: Input should be greater than or equal to 1"),
-        ({"query": "x", "k": 101}, "k: Input should be less than or equal to 100"),
-        ({"query": "x", "skill": "y"}, "skill: Extra inputs are not permitted"),
-    ],
-)
-def test_what_is_wrong_is_named(client: httpx.Client, fields: dict[str, object], says: str) -> None:
-    answer = client.post("/v1/route", json=fields)
-    assert answer.status_code == 422
-    assert says in answer.json()["detail"]
 
 
 # ---- one page from several skills

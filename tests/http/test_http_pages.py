@@ -80,11 +80,6 @@ def test_arguments_mean_what_they_mean_in_the_library(
     assert ask(client, **arguments) == plain(expected)
 
 
-def test_an_argument_that_is_null_counts_as_left_out(client: httpx.Client) -> None:
-    nothing = dict.fromkeys(["max_nodes", "max_tokens", "sufficiency", "strategy", "mmr_lambda", "markdown"])
-    assert ask(client, **nothing, scope=None, style=None) == ask(client)
-
-
 def test_explain_tells_the_reasons_of_the_library(client: httpx.Client, pager: SkillPager) -> None:
     reasons = pager.reasons(SAMPLES / "postgres-backup", QUERY)
     assert ask(client, explain=True)["reasons"] == plain(dict(reasons))
@@ -194,15 +189,6 @@ def test_an_upload_is_never_a_path(open_client: httpx.Client) -> None:
     path = str(SAMPLES / "git-bisect" / "SKILL.md")
     page = open_client.post("/v1/page", json={"markdown": path, "query": "skip a commit"}).json()
     assert page["text"].strip() == path
-
-
-def test_uploads_leave_nothing_on_disk(tmp_path: Path) -> None:
-    pager = SkillPager(encoder="hashing", store=tmp_path / "store")
-    with running(pager, ServerOptions(port=0, allow_uploads=True)) as service:
-        answer = service.client.post("/v1/page", json={"markdown": "Secret.\n\nPlan.\n", "query": "plan"})
-        assert answer.status_code == 200
-    assert pager.store.entries() == []
-    pager.close()
 
 
 def test_names_and_folders_that_are_not_utf8_are_told_in_utf8(pager: SkillPager, tmp_path: Path) -> None:

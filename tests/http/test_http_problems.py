@@ -13,7 +13,6 @@ from encoder_stubs import PanickingEncoder
 from http_running import ASKED, Running, running
 from skillpager import SkillPager
 from skillpager.http.options import ServerOptions
-from skillpager.parsing.skill import read_skill
 
 JSON = {"Content-Type": "application/json"}
 
@@ -91,12 +90,6 @@ def test_what_does_not_go_together_is_told_with_the_way_out(
     told = problem(client.post("/v1/page", json={**ASKED, **fields}))
     assert told["status"] == 422
     assert message in told["detail"]
-
-
-@pytest.mark.parametrize("value", ["NaN", "Infinity", "-Infinity", "1e999"])
-def test_numbers_that_are_none_are_refused(client: httpx.Client, value: str) -> None:
-    body = f'{{"skill": "git-bisect", "query": "x", "mmr_lambda": {value}}}'
-    assert problem(client.post("/v1/page", content=body, headers=JSON))["status"] == 422
 
 
 @pytest.mark.parametrize(
@@ -226,25 +219,3 @@ def test_a_panic_of_a_dependency_ends_one_request(tmp_path: Path, caplog: pytest
     pager.close()
     assert "secret" not in str(told)
     assert "secret detail" in caplog.text
-
-
-def test_a_skill_that_cannot_be_read_for_any_reason_stops_no_other(
-    pager: SkillPager, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in ("bad", "good"):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "SKILL.md").write_text(f"---\nname: {name}\n---\n# T\n\nRun `{name}`.\n")
-
-    def fail(path: Path, *arguments: Any, **options: Any) -> Any:
-        if Path(path).name == "bad":
-            raise ZeroDivisionError("unexpected")
-        return read_skill(path, *arguments, **options)
-
-    monkeypatch.setattr("skillpager.library.discovery.read_skill", fail)
-    with running(pager, folder=tmp_path) as service:
-        assert service.client.get("/healthz").is_success
-        listed = service.client.get("/v1/skills").json()
-        assert [skill["name"] for skill in listed["skills"]] == ["good"]
-        assert [skill["name"] for skill in listed["left_out"]] == ["bad"]
-        assert service.client.post("/v1/page", json={"skill": "good", "query": "x"}).is_success
-        assert problem(service.client.get("/v1/skills/bad/outline"))["status"] == 404

@@ -168,10 +168,6 @@ def test_requests_that_a_web_page_could_make_are_refused(
     assert post(url, INITIALIZE, **headers)[0] == status
 
 
-def test_a_body_beyond_the_limit_is_refused(url: str) -> None:
-    assert post(url, {**INITIALIZE, "padding": "x" * 5_000_000})[0] == 413
-
-
 # ---- wrong usage
 
 
