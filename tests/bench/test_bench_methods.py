@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 from messages import raises
 from skillpager.bench.run.methods import (
     ALL_NODES,
-    BUDGET_SHARES,
     ESTIMATING,
     METHOD_STRATEGIES,
     OFFLINE,
@@ -123,18 +122,8 @@ def test_every_strategy_without_a_model_is_compared() -> None:
     assert set(METHOD_STRATEGIES) - {"reranker"} == set(OFFLINE) | elsewhere
 
 
-def test_the_default_of_page_stands_beside_the_whole_document_and_has_a_curve() -> None:
-    assert OFFLINE[:2] == ("full", "navigator")
-    assert {"navigator@tokens=10%", "navigator@tokens=90%"} <= set(SUITES["budget"])
-
-
 def test_sufficiency_is_for_the_strategies_that_estimate_it() -> None:
     made = {name: make_strategy(name, Settings(), mmr_lambda=0.7) for name in LOCAL_STRATEGIES}
     assert {name for name, strategy in made.items() if estimates(strategy)} == set(ESTIMATING)
     assert parse_method("navigator@sufficiency=0.9").sufficiency == 0.9
     assert parse_method("navigator").sufficiency is None
-
-
-def test_curves_have_a_point_for_each_tenth() -> None:
-    points = [parse_method(label) for label in SUITES["budget"] if label.startswith("topk@")]
-    assert [point.share for point in points] == [share / 100 for share in BUDGET_SHARES]

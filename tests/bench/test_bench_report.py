@@ -109,13 +109,6 @@ def test_what_did_not_run_is_named_and_not_made_up(tmp_path: Path) -> None:
     assert "78.89" not in text
 
 
-def test_a_report_can_be_written_again(tmp_path: Path) -> None:
-    folder = write_results(tmp_path / "run", {"mmr": [True, False], "full": [True]})
-    first = [p.read_bytes() for p in write_report(folder, judge="evidence", out=tmp_path / "out")]
-    again = [p.read_bytes() for p in write_report(folder, judge="evidence", out=tmp_path / "out")]
-    assert first == again
-
-
 def test_verdicts_of_another_judge_are_another_report(tmp_path: Path) -> None:
     folder = write_results(tmp_path / "run", {"mmr": [True, False]}, judge="llm:http://host/v1 m#1")
     with raises(BenchError):
