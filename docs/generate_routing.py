@@ -1,7 +1,6 @@
 """Write the tables of docs/routing.md from the rows of benchmarks/routing: `python docs/generate_routing.py`.
 
-`skillpager bench route` makes the rows: a folder for each library, a file for each method. Those of
-`skillpager bench ask` are in `pages.jsonl` of such a folder.
+`skillpager bench route` makes the rows: a folder for each library, a file for each method.
 """
 
 from pathlib import Path
@@ -9,8 +8,6 @@ from pathlib import Path
 from marked_blocks import table, write_blocks
 
 from skillpager.bench.data.records import read_records
-from skillpager.bench.routing import pages
-from skillpager.bench.routing.pages import PageRow, summarize_pages
 from skillpager.bench.routing.routes import RANKERS, TITLES, RoutingRow, fit_quality, summarize
 
 ROOT = Path(__file__).parent.parent
@@ -34,9 +31,6 @@ def blocks() -> dict[str, str]:
         for kind in kinds:
             chosen = {name: [row for row in rows if row.kind == kind] for name, rows in methods.items()}
             found[f"routing {folder.name}: {kind}"] = _table({name: r for name, r in chosen.items() if r})
-        made = list(read_records(folder / pages.ROWS, PageRow))
-        for kind in dict.fromkeys(row.kind for row in made):
-            found[f"pages {folder.name}: {kind}"] = _pages_table([row for row in made if row.kind == kind])
     return found
 
 
@@ -51,30 +45,6 @@ def _table(methods: dict[str, list[RoutingRow]]) -> str:
         )
     first = next(iter(methods.values()))
     head = [f"{len(first)} queries, {first[0].library:,} skills", *SHOWN, "ms p50", "fits AUC / ECE"]
-    return table(head, lines)
-
-
-def _pages_table(rows: list[PageRow]) -> str:
-    """Return the table of one kind of query: a line for each method."""
-    lines = []
-    for method, title in pages.TITLES.items():
-        mine = [row for row in rows if row.method == method]
-        if mine:
-            made = {limit: summarize_pages(mine, limit) for limit in pages.CEILINGS}
-            free = made[None]
-            lines.append(
-                [
-                    title,
-                    *(_cell("Hit@1", each["sufficient"]) for each in made.values()),
-                    f"{free['tokens']:,.0f}",
-                    _cell("Hit@1", free["found"]),
-                    f"{100 * free['right']:.0f}",
-                    f"{100 * free['none']:.1f}",
-                ]
-            )
-    limits = [f"suffices, {limit:,} tokens" if limit else "without ceiling" for limit in pages.CEILINGS]
-    head = [f"{len({row.query for row in rows})} queries, {rows[0].library:,} skills", *limits]
-    head += ["tokens", "needed skills shown", "of those shown", "none"]
     return table(head, lines)
 
 

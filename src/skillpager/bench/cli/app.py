@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from skillpager.bench.cli.ask import ask
 from skillpager.bench.cli.data import app as data_app
 from skillpager.bench.cli.judge import judge, queries
 from skillpager.bench.cli.options import EVIDENCE, AllowTrained, PlaceOptions, RunOptions
-from skillpager.bench.cli.route import route
+from skillpager.bench.cli.route import ask, route
 from skillpager.bench.cli.validate import app as validate_app
 from skillpager.cli.messages import UsageError, note, print_json, print_text, reported, warn
 from skillpager.cli.options import AsJson, CacheDir, EncoderName, EncoderOptions, IndexOptions

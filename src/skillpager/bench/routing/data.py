@@ -1,55 +1,71 @@
 """Data of routing measurements: skills to find, skills among which they are found, and queries."""
 
-import json
-import lzma
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
-from skillpager.bench.data.evidence import read_documents
+from skillpager.bench.data.evidence import AnnotatedQuery, ShortQuery, read_documents
+from skillpager.bench.data.records import LineRange, Record, read_json, read_records
+from skillpager.bench.data.skillrouter import GROUND_TRUTH
+from skillpager.bench.data.skillrouter import read_tasks as read_scored_tasks
 from skillpager.errors import BenchError, SkillPagerError
 from skillpager.library.discovery import discover
-from skillpager.parsing.skill import read_skill, skill_from_text
+from skillpager.parsing.frontmatter import find_body
+from skillpager.parsing.skill import ENTRY_FILE, read_skill, skill_from_text
 from skillpager.types import Skill
 
-TASKS, RELEVANCE, SHORT = "tasks.jsonl", "relevance.json", "short_queries.json"
-# tasks of SkillRouter that need no skill in particular; it does not score them
-UNSCORED = "generic_only"
-TRUTH = "gt"
+SHORT = "short_queries.json"
+# skills in a folder, so that none has too many entries
+SKILLS_A_FOLDER = 1_000
 
 
 @dataclass(frozen=True, slots=True)
 class RoutingSkill:
-    """A skill of the library.
-
-    Attributes:
-        id: Its id, by which rows name it.
-        name: Its name.
-        description: Its description, possibly empty.
-        body: Its SKILL.md without front matter.
-    """
+    """A skill of the library: its id, by which rows name it, and its SKILL.md."""
 
     id: str
     name: str
     description: str
-    body: str
+    text: str
+
+    @property
+    def body(self) -> str:
+        """The SKILL.md without front matter."""
+        return self.text[find_body(self.text) :]
 
 
 @dataclass(frozen=True, slots=True)
 class RoutingQuery:
-    """A query and the ids of the skills that it needs; `kind` groups queries in tables."""
+    """A query and the ids of the skills that it needs.
+
+    Attributes:
+        id: Its id.
+        kind: By which tables group queries.
+        text: The query.
+        needs: The ids.
+        evidence: First and last line of each stretch of its skill that it cannot do without, where known.
+    """
 
     id: str
     kind: str
     text: str
     needs: tuple[str, ...]
+    evidence: tuple[LineRange, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PoolSkill(Record):
+    """A line of a file of skills."""
+
+    id: str
+    skill_md: str
 
 
 def read_pool(path: Path) -> Iterator[RoutingSkill]:
     """Yield the skills of a folder of skills, or of a file of JSON lines (`id`, `skill_md`), also as `.xz`.
 
     Raises:
-        BenchError: The file is damaged.
+        BenchError: The file is missing or damaged.
     """
     if path.is_dir():
         for found in discover([path]):
@@ -57,33 +73,14 @@ def read_pool(path: Path) -> Iterator[RoutingSkill]:
                 skill = read_skill(found.path, scope="body")
                 yield _routing_skill(found.path.relative_to(path).as_posix(), skill)
         return
-    for id_, text in pool_records(path):
+    if not path.is_file():
+        raise BenchError(f"There is no pool of skills at {path}: name a folder, or a file of JSON lines.")
+    for line in read_records(path, PoolSkill):
         try:
-            skill = skill_from_text(text, name=id_.rpartition("/")[2])
+            skill = skill_from_text(line.skill_md, name=PurePosixPath(line.id).name)
         except SkillPagerError:
-            continue  # a file without text is no skill
-        yield _routing_skill(id_, skill)
-
-
-def pool_records(path: Path) -> Iterator[tuple[str, str]]:
-    """Yield id and SKILL.md of each skill of a file of JSON lines (`id`, `skill_md`), also as `.xz`.
-
-    Raises:
-        BenchError: The file is damaged.
-    """
-    try:
-        with (lzma.open if path.suffix == ".xz" else open)(path, "rt", encoding="utf-8") as lines:
-            for number, line in enumerate(lines, 1):
-                try:
-                    record = json.loads(line)
-                    id_, text = record["id"] + "", record["skill_md"] + ""
-                except (ValueError, KeyError, TypeError) as error:
-                    raise BenchError(
-                        f'{path}:{number}: not a line {{"id": …, "skill_md": …}} ({error}).'
-                    ) from error
-                yield id_, text
-    except (OSError, lzma.LZMAError, EOFError, UnicodeDecodeError) as error:
-        raise BenchError(f"{path} cannot be read: {error}.") from error
+            continue  # a file without text is not a skill
+        yield _routing_skill(line.id, skill)
 
 
 def read_tasks(folder: Path, truth: Path) -> tuple[list[RoutingSkill], list[RoutingQuery]]:
@@ -99,55 +96,46 @@ def read_tasks(folder: Path, truth: Path) -> tuple[list[RoutingSkill], list[Rout
     """
     skills = [
         _routing_skill(
-            f"{TRUTH}/{path.stem}", skill_from_text(path.read_text(encoding="utf-8"), name=path.stem)
+            f"{GROUND_TRUTH}/{path.stem}", skill_from_text(path.read_text(encoding="utf-8"), name=path.stem)
         )
         for path in sorted(truth.glob("*.md"))
     ]
     known = {skill.id for skill in skills}
-    try:
-        tasks = [json.loads(line) for line in (folder / TASKS).read_text(encoding="utf-8").splitlines()]
-        texts = {task["task_id"]: task["instruction_text"] for task in tasks}
-        relevance = json.loads((folder / RELEVANCE).read_text(encoding="utf-8"))
-        short = json.loads((folder / SHORT).read_text(encoding="utf-8")) if (folder / SHORT).exists() else {}
-        queries = []
-        for task, entry in sorted(relevance.items()):
-            needs = tuple(sorted(known & set(entry["gt_skill_ids"])))
-            if entry.get("task_type") == UNSCORED or not needs:
-                continue
-            queries.append(RoutingQuery(task, "task", texts[task], needs))
+    short = read_json(folder / SHORT, dict[str, list[str]]) if (folder / SHORT).exists() else {}
+    queries = []
+    for task, entry in read_scored_tasks(folder):
+        if needs := tuple(sorted(known.intersection(entry.gt_skill_ids))):
+            queries.append(RoutingQuery(task.task_id, "task", task.instruction_text, needs))
             queries += [
-                RoutingQuery(f"{task}#{number}", "part of a task", text, needs)
-                for number, text in enumerate(short.get(task, ()), 1)
+                RoutingQuery(f"{task.task_id}#{number}", "part of a task", text, needs)
+                for number, text in enumerate(short.get(task.task_id, ()), 1)
             ]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise BenchError(
-            f"{folder} holds no tasks ({TASKS} and {RELEVANCE} of SkillRouter-Eval-Core): {error}."
-        ) from error
     if not queries:
         raise BenchError(
-            f"No task of {folder} needs a skill of {truth}: give the folder of their {TRUTH}/NAME.md."
+            f"No task of {folder} needs a skill of {truth}: give the folder of their {GROUND_TRUTH}/NAME.md."
         )
     return skills, queries
 
 
 def read_asked(folder: Path) -> tuple[list[RoutingSkill], list[RoutingQuery]]:
-    """Return the documents of a folder of evidence data as skills, and their queries, of one skill each.
+    """Return the documents of a folder of evidence data, without near copies, as skills; and their queries.
 
     Raises:
         BenchError: As `read_documents`.
     """
     skills, queries = [], []
     for document in read_documents(folder):
+        if document.provenance.near_copy_of:
+            continue
         name = document.annotation.skill
         id_ = f"{folder.name}/{name}"
         skills.append(_routing_skill(id_, skill_from_text(document.text, name=name)))
-        kinds = [("long", document.annotation.queries)]
-        kinds += [("short", document.short.queries)] if document.short else []  # type: ignore[list-item]
-        queries += [
-            RoutingQuery(f"{folder.name}/{query.id}", f"{folder.name}, {kind}", query.query, (id_,))
-            for kind, asked in kinds
-            for query in asked
-        ]
+        asked: list[AnnotatedQuery | ShortQuery] = [*document.annotation.queries]
+        asked += document.short.queries if document.short else ()
+        for query in asked:
+            kind = f"{folder.name}, {'short' if isinstance(query, ShortQuery) else 'long'}"
+            text = query.query.strip()
+            queries.append(RoutingQuery(f"{folder.name}/{query.id}", kind, text, (id_,), query.critical))
     return skills, queries
 
 
@@ -160,22 +148,27 @@ def merge(
     """
     found: dict[tuple[str, str, str], RoutingSkill] = {}
     first: dict[str, str] = {}
-
-    def add(skill: RoutingSkill) -> None:
-        kept = found.setdefault((skill.name, skill.description, skill.body), skill)
-        first.setdefault(skill.id, kept.id)
-
     queries: list[RoutingQuery] = []
-    for skills, asked in parts:
+    for skills, asked in (*parts, (pool, ())):
         for skill in skills:
-            add(skill)
+            kept = found.setdefault((skill.name, skill.description, skill.body), skill)
+            first.setdefault(skill.id, kept.id)
         queries += asked
-    for skill in pool:
-        add(skill)
-    needs = [tuple(dict.fromkeys(first[id_] for id_ in query.needs)) for query in queries]
-    return list(found.values()), [replace(query, needs=of) for query, of in zip(queries, needs, strict=True)]
+    return list(found.values()), [
+        replace(query, needs=tuple(dict.fromkeys(first[id_] for id_ in query.needs))) for query in queries
+    ]
+
+
+def write_skills(skills: Iterable[RoutingSkill], target: Path) -> dict[str, Path]:
+    """Write skills below a folder; return the folder of each by its id."""
+    places = {}
+    for number, skill in enumerate(skills):
+        path = target / f"{number // SKILLS_A_FOLDER}" / f"{number}" / PurePosixPath(skill.id).name
+        path.mkdir(parents=True)
+        (path / ENTRY_FILE).write_bytes(skill.text.encode())
+        places[skill.id] = path
+    return places
 
 
 def _routing_skill(id_: str, skill: Skill) -> RoutingSkill:
-    entry = skill.files[0]
-    return RoutingSkill(id_, skill.name, skill.description, entry.text[entry.body_start :])
+    return RoutingSkill(id_, skill.name, skill.description, skill.files[0].text)

@@ -5,14 +5,13 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import numpy as np
 
 from skillpager.bench.data.records import Record, append_records, read_records
 from skillpager.bench.report.statistics import Interval, bootstrap
 from skillpager.bench.routing.data import RoutingQuery, RoutingSkill
-from skillpager.encoders.builtin import BuiltinEncoder
 from skillpager.errors import BenchError, require_extra
 from skillpager.library.discovery import FoundSkill
 from skillpager.library.routing.router import load_router, route_query
@@ -21,8 +20,19 @@ from skillpager.library.routing.word_index import WordIndex, field_terms
 from skillpager.strategies.navigator.lexical import terms_of
 
 DEPTH = 50  # ranks that rows tell
-RAREST = 16  # terms of a long query that the limited full-text search looks for
 SUFFIX = ".jsonl"
+
+
+@dataclass(frozen=True, slots=True)
+class Row(Record):
+    """The id and kind of a query that was measured, and the number of skills in the library."""
+
+    query: str
+    kind: str
+    library: int
+
+
+AnyRow = TypeVar("AnyRow", bound=Row)
 
 
 class Ranker(Protocol):
@@ -73,27 +83,22 @@ class FullTextSearch:
     Args:
         skills: The skills.
         described: Names and descriptions alone, which is what hosts show of skills.
-        rarest: So many terms of the query, the rarest; 0 for all.
     """
 
-    def __init__(self, skills: Sequence[RoutingSkill], *, described: bool = False, rarest: int = 0) -> None:
+    def __init__(self, skills: Sequence[RoutingSkill], *, described: bool = False) -> None:
         self._ids = [skill.id for skill in skills]
-        self._rarest = rarest
         self._database = sqlite3.connect(":memory:")
-        columns = "name, description" if described else "name, description, body"
-        self._database.execute(f"CREATE VIRTUAL TABLE skills USING fts5({columns}, tokenize=porter)")
-        self._database.execute("CREATE VIRTUAL TABLE terms USING fts5vocab(skills, row)")
-        marks = ", ".join("?" * len(columns.split(", ")))
+        self._database.execute(
+            "CREATE VIRTUAL TABLE skills USING fts5(name, description, body, tokenize=porter)"
+        )
         self._database.executemany(
-            f"INSERT INTO skills VALUES ({marks})",  # noqa: S608 - question marks
-            ((skill.name, skill.description, *(() if described else (skill.body,))) for skill in skills),
+            "INSERT INTO skills VALUES (?, ?, ?)",
+            ((skill.name, skill.description, "" if described else skill.body) for skill in skills),
         )
 
     def rank(self, query: str) -> list[str]:
         """Return the ids."""
-        terms = list(dict.fromkeys(term for term in terms_of(query) if term.isalnum()))
-        if self._rarest and len(terms) > self._rarest:
-            terms = sorted(terms, key=self._holders)[: self._rarest]
+        terms = dict.fromkeys(term for term in terms_of(query) if term.isalnum())
         if not terms:
             return []
         rows = self._database.execute(
@@ -101,10 +106,6 @@ class FullTextSearch:
             (" OR ".join(f'"{term}"' for term in terms), DEPTH),
         )
         return [self._ids[row - 1] for (row,) in rows]
-
-    def _holders(self, term: str) -> int:
-        found = self._database.execute("SELECT doc FROM terms WHERE term = ?", (term,)).fetchone()
-        return found[0] if found else len(self._ids)
 
 
 class MergedWords:
@@ -127,73 +128,71 @@ class MergedWords:
         return [self._ids[place] for place, score in found if score > 0]
 
 
-class Dense:
-    """Cosines of the query and of names with descriptions, by the shipped encoder."""
-
-    def __init__(self, skills: Sequence[RoutingSkill]) -> None:
-        self._encoder = BuiltinEncoder()
-        self._ids = [skill.id for skill in skills]
-        self._rows = self._encoder.encode_documents([f"{each.name}: {each.description}" for each in skills])
-
-    def rank(self, query: str) -> list[str]:
-        """Return the ids."""
-        cosines = self._rows @ self._encoder.encode_query(query)
-        best = np.argsort(-cosines, kind="stable")[:DEPTH]
-        return [self._ids[place] for place in best.tolist()]
-
-
 OURS = "route"
 RANKERS: Mapping[str, Callable[[Sequence[RoutingSkill]], Ranker]] = {
     OURS: OwnRouter,
     "fts5": FullTextSearch,
-    "fts5-rarest": lambda skills: FullTextSearch(skills, rarest=RAREST),
     "fts5-described": lambda skills: FullTextSearch(skills, described=True),
     "bm25s": MergedWords,
-    "dense": Dense,
 }
 TITLES = {
     OURS: "`library.route`",
     "fts5": "SQLite FTS5, all columns",
-    "fts5-rarest": f"SQLite FTS5, the {RAREST} rarest terms",
     "fts5-described": "SQLite FTS5, name and description (what hosts show)",
     "bm25s": "bm25s, one merged field",
-    "dense": "cosine of the shipped encoder",
 }
 
 
-def make_ranker(method: str, skills: Sequence[RoutingSkill], needed: Collection[str]) -> Ranker:
-    """Return a method's ranker of some skills, of which `needed` are the ids of those that any query needs.
-
-    Raises:
-        BenchError: The method is unknown.
-        MissingExtraError: It needs a package that is not installed.
-    """
-    if method not in RANKERS:
-        raise BenchError(f"Unknown method {method!r}: choose from {', '.join(RANKERS)}.")
-    return OwnRouter(skills, needed) if method == OURS else RANKERS[method](skills)
-
-
 @dataclass(frozen=True, slots=True)
-class RoutingRow(Record):
+class RoutingRow(Row):
     """What a method found for a query.
 
     Attributes:
-        query: Its id.
-        kind: Its kind.
         ranks: By needed skill its rank from 1; None if it is not among the first `DEPTH`.
-        library: Skills of the library.
         ms: Milliseconds of processor time.
         fits: Estimated chance that any skill fits; None if the method estimates none.
         without: The same in the library without all skills that any query needs.
     """
 
-    query: str
-    kind: str
     ranks: dict[str, int | None]
-    library: int
     ms: float
     fits: float | None = None
     without: float | None = None
+
+
+def measure_missing(
+    path: Path,
+    kind: type[AnyRow],
+    queries: Sequence[RoutingQuery],
+    library: int,
+    start: Callable[[], Callable[[RoutingQuery], list[AnyRow]]],
+    progress: Callable[[int, int], None],
+) -> list[AnyRow]:
+    """Return the rows of a file, after adding those of queries that have none.
+
+    Args:
+        path: The file.
+        kind: Of its rows.
+        queries: The queries.
+        library: Skills of the library.
+        start: Returns what measures one query; called if any is missing.
+        progress: Called with the number of queries that are done, and of all that were missing.
+
+    Raises:
+        BenchError: A row is damaged, or of a library of another size.
+    """
+    rows = list(read_records(path, kind))
+    if any(row.library != library for row in rows):
+        raise BenchError(f"{path} has rows of another library: choose another --out, or delete it.")
+    done = {row.query for row in rows}
+    if missing := [query for query in queries if query.id not in done]:
+        measure = start()
+        for number, query in enumerate(missing):
+            progress(number, len(missing))
+            made = measure(query)
+            append_records(path, made)
+            rows += made
+    return rows
 
 
 def measure_method(
@@ -209,29 +208,25 @@ def measure_method(
         BenchError: The method is unknown, or a row is damaged or of a library of another size.
         MissingExtraError: The method needs a package that is not installed.
     """
-    path = folder / f"{method}{SUFFIX}"
-    rows = list(read_records(path, RoutingRow))
-    if any(row.library != len(skills) for row in rows):
-        raise BenchError(f"{path} has rows of another library: choose another --out, or delete it.")
-    done = {row.query for row in rows}
-    missing = [query for query in queries if query.id not in done]
-    if not missing:
-        return rows
-    needed = {id_ for query in queries for id_ in query.needs}
-    ranker = make_ranker(method, skills, needed)
-    for number, query in enumerate(missing):
-        progress(number, len(missing))
-        started = time.process_time()
-        found = ranker.rank(query.text)
-        ms = 1000 * (time.process_time() - started)
-        ranks = {id_: found.index(id_) + 1 if id_ in found else None for id_ in query.needs}
-        fits = (
-            [round(chance, 4) for chance in ranker.fits(query.text)] if isinstance(ranker, OwnRouter) else []
-        )
-        row = RoutingRow(query.id, query.kind, ranks, len(skills), round(ms, 2), *fits)
-        append_records(path, [row])
-        rows.append(row)
-    return rows
+    if method not in RANKERS:
+        raise BenchError(f"Unknown method {method!r}: choose from {', '.join(RANKERS)}.")
+
+    def start() -> Callable[[RoutingQuery], list[RoutingRow]]:
+        needed = {id_ for query in queries for id_ in query.needs}
+        ranker = OwnRouter(skills, needed) if method == OURS else RANKERS[method](skills)
+
+        def measure(query: RoutingQuery) -> list[RoutingRow]:
+            started = time.process_time()
+            found = ranker.rank(query.text)
+            ms = round(1000 * (time.process_time() - started), 2)
+            ranks = {id_: found.index(id_) + 1 if id_ in found else None for id_ in query.needs}
+            fits = ranker.fits(query.text) if isinstance(ranker, OwnRouter) else ()
+            chances = [round(chance, 4) for chance in fits]
+            return [RoutingRow(query.id, query.kind, len(skills), ranks, ms, *chances)]
+
+        return measure
+
+    return measure_missing(folder / f"{method}{SUFFIX}", RoutingRow, queries, len(skills), start, progress)
 
 
 def measures_of(row: RoutingRow) -> dict[str, float]:
@@ -265,9 +260,8 @@ def fit_quality(rows: Iterable[RoutingRow], *, bins: int = 10) -> tuple[float, f
     pairs = [(row.fits, row.without) for row in rows if row.fits is not None and row.without is not None]
     if not pairs:
         return None
-    right, wrong = (np.array(values) for values in zip(*pairs, strict=True))
-    auc = np.mean((right[:, None] > wrong) + 0.5 * (right[:, None] == wrong))
-    values = np.concatenate([right, wrong])
-    gaps = values - np.repeat([1.0, 0.0], len(right))
-    places = np.minimum((values * bins).astype(int), bins - 1)
-    return float(auc), float(np.abs(np.bincount(places, gaps, bins)).sum() / len(values))
+    metrics = require_extra("sklearn.metrics", extra="bench", purpose="The AUC")
+    truth, chances = np.tile([1.0, 0.0], len(pairs)), np.array(pairs).ravel()
+    places = np.minimum((chances * bins).astype(int), bins - 1)
+    error = np.abs(np.bincount(places, chances - truth, bins)).sum() / len(chances)
+    return float(metrics.roc_auc_score(truth, chances)), float(error)
