@@ -54,7 +54,7 @@ skillpager bench judge results --export for-anna.csv
 """
 SAMPLING = """
 skillpager bench validate sample run --judge evidence --out judged.csv
-skillpager bench validate sample run --judge evidence --methods mmr,full --per-cell 4 --out few.json
+skillpager bench validate sample run --judge evidence --methods mmr,full --out few.json
 skillpager bench validate types run --out typed.csv
 """
 ANSWERED = """

@@ -20,7 +20,6 @@ from cli_process import environment, run
 from conftest import SAMPLES
 from messages import raises
 from skillpager import SkillPager
-from skillpager.bench.cli.validate import PER_TYPE, SEED
 from skillpager.bench.data import to_skill
 from skillpager.bench.data.folder import NODES, QUERIES, SKILLS, BenchFolder
 from skillpager.bench.data.records import (
@@ -32,11 +31,9 @@ from skillpager.bench.data.records import (
     read_records,
     write_records,
 )
-from skillpager.bench.judge import sheets
 from skillpager.bench.judge.sheets import INSUFFICIENT, SUFFICIENT, SheetKind
 from skillpager.bench.report import paper
 from skillpager.bench.report.results import Results
-from skillpager.bench.validate import sample
 from skillpager.bench.validate.agreement import (
     ALL,
     ANNOTATORS,
@@ -56,8 +53,6 @@ from skillpager.bench.validate.node_types import (
 from skillpager.bench.validate.sample import (
     METHODS,
     CaseKey,
-    Sample,
-    Stratum,
     key_file,
     sample_judgments,
     sample_types,
@@ -66,7 +61,7 @@ from skillpager.bench.validate.sample import (
 )
 from skillpager.errors import BenchError
 from skillpager.parsing.fragments import split_skill
-from skillpager.types import Classifier, Fragment, NodeType
+from skillpager.types import Fragment, NodeType
 
 JUDGE = "llm:local/model#0a1b"
 TYPES = tuple(NodeType)
@@ -180,11 +175,6 @@ def typed_folder(pager: SkillPager, tmp_path_factory: pytest.TempPathFactory) ->
 # ---- sample of judgments
 
 
-def short(sample: Sample) -> list[Stratum]:
-    """Return the strata that have too few cases."""
-    return [stratum for stratum in sample.strata if stratum.drawn < stratum.wanted]
-
-
 def strata_of(keys: Sequence[CaseKey]) -> Counter[tuple[str, str, str]]:
     return Counter((key.parts["method"], key.rated, key.parts["votes"]) for key in keys)
 
@@ -196,6 +186,23 @@ def test_sample_is_the_papers(folder: BenchFolder) -> None:
     assert set(counts.values()) == {6}
     assert set(counts) == {(m, s, p) for m in METHODS for s in VERDICTS for p in ("3-0", "2-1")}
     assert sample.warnings == ()
+    # the order of recording does not count
+    for method in METHODS:
+        shuffled = folder.judgments(JUDGE, method)
+        random.Random(1).shuffle(shuffled)
+        write_records(folder.judgments_file(JUDGE, method), shuffled)
+    assert sample_judgments(folder, JUDGE) == sample
+
+
+def test_samples_that_cannot_be_drawn(folder: BenchFolder) -> None:
+    with raises(BenchError):
+        sample_judgments(folder, "nobody")
+    with raises(BenchError):
+        sample_judgments(folder, JUDGE, methods=["best"])
+    bare = [replace(chosen, context=None) for chosen in folder.selections("mmr")]
+    write_records(folder.selections_file("mmr"), bare)
+    with raises(BenchError):
+        sample_judgments(folder, JUDGE)
 
 
 def test_sheet_shows_what_was_judged_and_tells_nothing_else(folder: BenchFolder) -> None:
@@ -212,18 +219,6 @@ def test_sheet_shows_what_was_judged_and_tells_nothing_else(folder: BenchFolder)
     assert sum(a == b for a, b in pairwise(keys)) < 20
 
 
-def test_sample_depends_on_seed_and_data_alone(folder: BenchFolder) -> None:
-    first = sample_judgments(folder, JUDGE)
-    for method in METHODS:
-        shuffled = folder.judgments(JUDGE, method)
-        random.Random(1).shuffle(shuffled)
-        write_records(folder.judgments_file(JUDGE, method), shuffled)
-    assert sample_judgments(folder, JUDGE) == first
-    other = sample_judgments(folder, JUDGE, seed=7)
-    assert {key.about["query"] for key in other.keys} != {key.about["query"] for key in first.keys}
-    assert set(strata_of(other.keys).values()) == {6}
-
-
 def test_judge_of_one_vote_has_one_pattern(tmp_path: Path) -> None:
     folder = judged_folder(tmp_path / "run", votes=(SINGLE,))
     sample = sample_judgments(folder, JUDGE)
@@ -238,13 +233,9 @@ def test_strata_with_too_few_cases_are_told_and_not_filled(tmp_path: Path) -> No
 
     folder = judged_folder(tmp_path / "run", is_sufficient=only_mmr_fails)
     sample = sample_judgments(folder, JUDGE)
-    told = {stratum.name: (stratum.available, stratum.drawn) for stratum in short(sample)}
-    expected = {(m, "insufficient", p): (0, 0) for m in METHODS if m != "mmr" for p in ("3-0", "2-1")}
-    assert told == {
-        **expected,
-        ("mmr", "insufficient", "3-0"): (4, 4),
-        ("mmr", "insufficient", "2-1"): (4, 4),
-    }
+    expected = {f"{m} insufficient {p}: 0 of 6" for m in METHODS if m != "mmr" for p in ("3-0", "2-1")}
+    expected |= {"mmr insufficient 3-0: 4 of 6", "mmr insufficient 2-1: 4 of 6"}
+    assert {warning.partition(" cases")[0] for warning in sample.warnings} == expected
     assert len(sample.cases) == 8 * 6 + 8
     assert max(strata_of(sample.keys).values()) == 6
 
@@ -258,19 +249,6 @@ def test_verdicts_that_do_not_fit_are_set_aside(folder: BenchFolder) -> None:
     assert sample.warnings == ("1 set aside: judged on another context", "1 set aside: not judged by 3 votes")
     drawn = {key.about["query"] for key in sample.keys if key.parts["method"] == "mmr"}
     assert not drawn & {"q0", "q1"}
-
-
-def test_samples_that_cannot_be_drawn(folder: BenchFolder) -> None:
-    with raises(BenchError):
-        sample_judgments(folder, "nobody")
-    with raises(BenchError):
-        sample_judgments(folder, JUDGE, methods=["full"])
-    with raises(BenchError):
-        sample_judgments(folder, JUDGE, methods=["best"])
-    bare = [replace(chosen, context=None) for chosen in folder.selections("mmr")]
-    write_records(folder.selections_file("mmr"), bare)
-    with raises(BenchError):
-        sample_judgments(folder, JUDGE)
 
 
 def test_nothing_that_may_hold_answers_is_written_over(folder: BenchFolder, tmp_path: Path) -> None:
@@ -307,7 +285,7 @@ def test_type_sample_is_balanced(typed_folder: BenchFolder) -> None:
     available = Counter(node.type for node in nodes)
     per_type = min(available[kind] for kind in TYPES)
     assert per_type >= 3
-    sample = sample_types(typed_folder, per_type=per_type)
+    sample = sample_types(typed_folder, size=6 * per_type)
     keys = sample.keys
     assert Counter(key.rated for key in keys) == dict.fromkeys(TYPES, per_type)
     assert len({tuple(key.about.items()) for key in keys}) == len(keys)
@@ -324,7 +302,7 @@ def test_type_sample_is_balanced(typed_folder: BenchFolder) -> None:
 
 
 def test_type_sheet_shows_the_node_where_it_stands(typed_folder: BenchFolder) -> None:
-    sample = sample_types(typed_folder, per_type=2, seed=3)
+    sample = sample_types(typed_folder, size=12)
     skills = {skill.id: skill for skill in typed_folder.skills()}
     nodes = {(node.skill, node.id): node for node in typed_folder.nodes()}
     for key in sample.keys:
@@ -335,11 +313,12 @@ def test_type_sheet_shows_the_node_where_it_stands(typed_folder: BenchFolder) ->
 
 
 def test_types_with_too_few_nodes_are_told(typed_folder: BenchFolder) -> None:
-    sample = sample_types(typed_folder, per_type=10_000)
+    sample = sample_types(typed_folder, size=60_000)
     available = Counter(node.type for node in typed_folder.nodes())
-    assert {stratum.name: stratum.drawn for stratum in short(sample)} == {
-        (kind,): available[kind] for kind in TYPES
-    }
+    assert sample.warnings == tuple(
+        f"{kind}: {available[kind]} of 10000 cases, there are no more" for kind in TYPES
+    )
+    assert len(sample.cases) == available.total()
     with raises(BenchError):
         sample_types(judged_folder(typed_folder.path / "bare"))
 
@@ -495,7 +474,7 @@ def test_annotators_against_each_other(judged_sheet: Path) -> None:
 def test_keys_that_do_not_fit(judged_sheet: Path, folder: BenchFolder, tmp_path: Path) -> None:
     fill_as_judge(judged_sheet, but={})
     other = tmp_path / "other.csv"
-    write_sample(other, sample_judgments(folder, JUDGE, seed=1))
+    write_sample(other, sample_judgments(folder, JUDGE, size=48))
     fill_as_judge(other, but={})
     with raises(BenchError):
         score_sheets([judged_sheet, other])
@@ -509,7 +488,7 @@ def test_keys_that_do_not_fit(judged_sheet: Path, folder: BenchFolder, tmp_path:
 
 def test_scores_of_types(typed_folder: BenchFolder, tmp_path: Path) -> None:
     path = tmp_path / "typed.csv"
-    sample = sample_types(typed_folder, per_type=4)
+    sample = sample_types(typed_folder, size=24)
     types = {key.case: key.rated for key in sample.keys}
     write_sample(path, sample)
     fill(path, lambda case: "concept" if types[case] == "param" else types[case])
@@ -519,7 +498,7 @@ def test_scores_of_types(typed_folder: BenchFolder, tmp_path: Path) -> None:
     assert scores.rater == "parser"
     assert overall.rate.value == pytest.approx(5 / 6)
     assert (labels["concept"].precision, labels["concept"].recall) == (1.0, 0.5)
-    assert (labels["param"].reference, labels["param"].rated, labels["param"].f1) == (0, 4, 0.0)
+    assert labels["param"].f1 == 0.0
     assert overall.macro_f1 == pytest.approx((4 + 2 / 3) / 6)
     assert PUBLISHED[SheetKind.TYPES, ALL] == (79.17, None, 79.27)
     assert {group.by for group in scores.groups} == {"all", "subset", "size"}
@@ -569,6 +548,17 @@ def test_label_classifier_is_a_perfect_parser(tmp_path: Path) -> None:
     assert quality.annotators.rate.value < 1.0
 
 
+def test_label_classifier_by_file_and_id() -> None:
+    skill = labelled(skill_records()[0])
+    two_files = replace(skill, files=(*skill.files, ("more.md", skill.text)))
+    fragments = [tile for tile in split_skill(to_skill(two_files)) if isinstance(tile, Fragment)]
+    verdicts = LabelClassifier(two_files).classify(fragments, None)
+    assert {verdict.confidence for verdict in verdicts[len(verdicts) // 2 :]} == {0.0}
+    assert max(verdict.confidence for verdict in verdicts) == 1.0
+    assert LabelClassifier(skill).id == LabelClassifier(replace(skill, types_second=())).id
+    assert LabelClassifier(skill).id != LabelClassifier(replace(skill, types=skill.types[1:])).id
+
+
 def test_parser_quality_counts_what_sklearn_counts(typed_folder: BenchFolder) -> None:
     skills = [labelled(skill) for skill in typed_folder.skills()]
     nodes = typed_folder.nodes()
@@ -602,22 +592,6 @@ def test_parser_quality_without_labels_and_with_wrong_ones(typed_folder: BenchFo
         parser_quality([labelled(skill)], [replace(nodes[0], type="idea")])
 
 
-def test_label_classifier_by_file_and_id() -> None:
-    skill = labelled(skill_records()[0])
-    two_files = replace(skill, files=(*skill.files, ("more.md", skill.text)))
-    fragments = [tile for tile in split_skill(to_skill(two_files)) if isinstance(tile, Fragment)]
-    classifier: Classifier = LabelClassifier(two_files)
-    verdicts = classifier.classify(fragments, None)
-    assert classifier.embedding is None
-    assert len(verdicts) == len(fragments)
-    assert {verdict.confidence for verdict in verdicts[len(verdicts) // 2 :]} == {0.0}
-    assert max(verdict.confidence for verdict in verdicts) == 1.0
-    assert LabelClassifier(skill).id == LabelClassifier(replace(skill, types_second=())).id
-    assert LabelClassifier(skill).id != LabelClassifier(replace(skill, types=skill.types[1:])).id
-    with raises(BenchError):
-        LabelClassifier(replace(skill, types=((1, 1, "idea"),)))
-
-
 # ---- the commands
 
 
@@ -625,11 +599,11 @@ def test_sample_and_score_on_the_command_line(folder: BenchFolder, tmp_path: Pat
     env = environment(tmp_path / "cache")
     sheet = tmp_path / "sheet.csv"
     arguments = ["bench", "validate", "sample", folder.path, "--judge", JUDGE, "--out", sheet]
-    drawn = run(*arguments, "--methods", "mmr,greedy_graph", "--per-cell", "11", "--json", env=env)
+    drawn = run(*arguments, "--methods", "mmr,greedy_graph", "--json", env=env)
     assert drawn.code == 0
     assert (drawn.json["cases"], drawn.json["sheet"]) == (80, str(sheet))
-    warned = [json.loads(line)["warning"]["message"] for line in drawn.err.splitlines()]
-    assert "mmr sufficient 3-0: 10 of 11 cases, there are no more" in warned
+    warned = [json.loads(line).get("warning", {}).get("message") for line in drawn.err.splitlines()]
+    assert "mmr sufficient 3-0: 10 of 12 cases, there are no more" in warned
     fill_as_judge(sheet, but={"3-0": 3})
     rows = pd.read_csv(sheet, dtype=str, na_filter=False)
     rows.drop(index=0).to_csv(sheet, index=False)
@@ -649,18 +623,15 @@ def test_sample_and_score_on_the_command_line(folder: BenchFolder, tmp_path: Pat
     assert "1 cases have no label" in scored.err
 
 
-def test_defaults_of_the_commands_are_the_librarys() -> None:
-    assert (PER_TYPE, SEED) == (sample.PER_TYPE, sheets.SEED)
-
-
 def test_types_on_the_command_line(typed_folder: BenchFolder, tmp_path: Path) -> None:
     env = environment(tmp_path / "cache")
     sheet = tmp_path / "typed.csv"
-    drawn = run("bench", "validate", "types", typed_folder.path, "--per-type", "2", "--out", sheet, env=env)
+    drawn = run("bench", "validate", "types", typed_folder.path, "--out", sheet, env=env)
     assert drawn.code == 0
-    assert drawn.out.splitlines()[0].split("\t") == ["type", "available", "drawn"]
     fill(sheet, lambda case: "step")
     scored = run("bench", "validate", "score", sheet, "--json", env=env).json
     agreement = scored["groups"][0]["agreement"]
-    assert (scored["kind"], agreement["cases"], agreement["rate"]["value"]) == ("types", 12, 1 / 6)
+    rate = sample_types(typed_folder).keys
+    shares = Counter(key.rated for key in rate)["step"] / len(rate)
+    assert (scored["kind"], agreement["cases"], agreement["rate"]["value"]) == ("types", len(rate), shares)
     assert (agreement["kappa"]["value"], agreement["labels"]) == (0.0, list(TYPES))

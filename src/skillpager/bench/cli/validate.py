@@ -1,6 +1,5 @@
 """Compare judges and node types with people: `skillpager bench validate …`."""
 
-from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -16,9 +15,6 @@ if TYPE_CHECKING:
     from skillpager.bench.validate.agreement import Group, Scores
     from skillpager.bench.validate.sample import Sample
 
-# the library's defaults, known without importing it
-PER_TYPE = 16
-SEED = 42
 PERCENT = 100
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
@@ -31,7 +27,6 @@ Out = Annotated[
         help="Sheet to write, with its key beside it: CSV, or with the suffix .json tasks for Label Studio.",
     ),
 ]
-Seed = Annotated[int, typer.Option(metavar="N", min=0, help="Another seed draws other cases.")]
 
 
 @app.callback()
@@ -55,15 +50,6 @@ def sample(
             help="Methods to draw from. [default: greedy_graph,topk_dependency,chunk_mmr,mmr]",
         ),
     ] = None,
-    per_cell: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N",
-            min=1,
-            help="Cases of each method, verdict and vote pattern. [default: 96 cases in all, the paper's 6]",
-        ),
-    ] = None,
-    seed: Seed = SEED,
     as_json: AsJson = False,
 ) -> None:
     """Draw 96 judged contexts for people to judge (paper §4.2).
@@ -75,7 +61,7 @@ def sample(
     \b
     Examples:
       skillpager bench validate sample run --judge evidence --out judged.csv
-      skillpager bench validate sample run --judge evidence --methods mmr,full --per-cell 4 --out few.json
+      skillpager bench validate sample run --judge evidence --methods mmr,full --out few.json
     """
     from skillpager.bench.data.folder import BenchFolder
     from skillpager.bench.run.methods import split_labels
@@ -83,8 +69,8 @@ def sample(
 
     chosen = split_labels(methods) if methods else METHODS
     run = BenchFolder(folder)
-    drawn = sample_judgments(run, run.find_judge(judge), methods=chosen, per_cell=per_cell, seed=seed)
-    _write(drawn, out, ["method", "verdict", "votes"], as_json=as_json)
+    drawn = sample_judgments(run, run.find_judge(judge), methods=chosen)
+    _write(drawn, out, as_json=as_json)
 
 
 @app.command()
@@ -92,10 +78,6 @@ def sample(
 def types(
     folder: RunFolder,
     out: Out,
-    per_type: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Nodes of each predicted type.")
-    ] = PER_TYPE,
-    seed: Seed = SEED,
     as_json: AsJson = False,
 ) -> None:
     """Draw 96 nodes for people to type (paper §5.1).
@@ -110,8 +92,7 @@ def types(
     from skillpager.bench.data.folder import BenchFolder
     from skillpager.bench.validate.sample import sample_types
 
-    drawn = sample_types(BenchFolder(folder), per_type=per_type, seed=seed)
-    _write(drawn, out, ["type"], as_json=as_json)
+    _write(sample_types(BenchFolder(folder)), out, as_json=as_json)
 
 
 @app.command()
@@ -154,19 +135,15 @@ def score(
         _print_scores(scores)
 
 
-def _write(drawn: "Sample", out: Path, columns: Sequence[str], *, as_json: bool) -> None:
-    """Write a sample and print its contents."""
+def _write(drawn: "Sample", out: Path, *, as_json: bool) -> None:
+    """Write a sample; print its place, and warnings."""
     from skillpager.bench.validate.sample import write_sample
 
     key, warnings = write_sample(out, drawn)
     for warning in warnings:
         warn(warning)
     if as_json:
-        strata = [asdict(stratum) for stratum in drawn.strata]
-        print_json({"sheet": str(out), "key": str(key), "cases": len(drawn.cases), "strata": strata})
-        return
-    rows = [[*stratum.name, f"{stratum.available:,}", str(stratum.drawn)] for stratum in drawn.strata]
-    print_table([*columns, "available", "drawn"], rows, right=["available", "drawn"])
+        print_json({"sheet": str(out), "key": str(key), "cases": len(drawn.cases)})
     note(f"{counted(len(drawn.cases), 'case')} in {out}; what annotators must not see is in {key}")
 
 

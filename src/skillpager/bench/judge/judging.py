@@ -10,7 +10,7 @@ from pathlib import Path
 from skillpager.bench.data.folder import BenchFolder
 from skillpager.bench.data.records import JudgmentRecord, SelectionRecord, read_records, write_records
 from skillpager.bench.judge.judges import Case, Judge, Verdict
-from skillpager.bench.judge.sheets import SEED, SheetKind, in_drawn_order, write_sheet
+from skillpager.bench.judge.sheets import SheetKind, drawn_digest, write_sheet
 from skillpager.bench.run.methods import SUITES, parse_method, split_labels
 from skillpager.errors import BenchError
 
@@ -150,7 +150,7 @@ def export_cases(docket: Docket, sheet: Path) -> None:
     Raises:
         BenchError: The file is there already.
     """
-    blind = in_drawn_order(docket.cases.items(), SEED, lambda item: (item[0],))
+    blind = sorted(docket.cases.items(), key=lambda item: drawn_digest(item[:1]))
     texts = {
         digest: (case.skill.name, case.skill.description, case.query.query, case.context)
         for digest, case in blind

@@ -12,11 +12,10 @@ and `SHEET.xml` its labelling interface; its export in the format JSON is read b
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from io import StringIO
 from pathlib import Path
-from typing import TypeVar
 from xml.sax.saxutils import quoteattr
 
 import pandas as pd
@@ -25,8 +24,6 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from skillpager.bench.data.records import first_fault
 from skillpager.errors import BenchError
 from skillpager.files import write_file
-
-Item = TypeVar("Item")
 
 SEED = 42
 SUFFICIENT, INSUFFICIENT = "sufficient", "insufficient"
@@ -66,14 +63,9 @@ COLUMNS: Mapping[SheetKind, tuple[str, ...]] = {
 }
 
 
-def in_drawn_order(items: Iterable[Item], seed: int, identity: Callable[[Item], Sequence[str]]) -> list[Item]:
-    """Return `items` in an order that depends on seed and identities alone."""
-    return sorted(items, key=lambda item: drawn_digest(seed, identity(item)))
-
-
-def drawn_digest(seed: int, identity: Sequence[str]) -> str:
+def drawn_digest(identity: Sequence[str]) -> str:
     """Return the digest that gives an item its place in the drawn order."""
-    return hashlib.sha256(json.dumps([seed, *identity]).encode()).hexdigest()
+    return hashlib.sha256(json.dumps([SEED, *identity]).encode()).hexdigest()
 
 
 def write_sheet(path: Path, kind: SheetKind, cases: Mapping[str, Sequence[str]]) -> None:

@@ -36,14 +36,12 @@ PUBLISHED: Mapping[tuple[SheetKind, str], tuple[float, float | None, float | Non
 
 @dataclass(frozen=True, slots=True)
 class LabelScore:
-    """Precision, recall and F1 of one label; `reference` and `rated` count the cases of either side."""
+    """Precision, recall and F1 of one label."""
 
     label: str
     precision: float
     recall: float
     f1: float
-    reference: int
-    rated: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +95,8 @@ def measure_agreement(reference: Sequence[str], rated: Sequence[str], labels: Se
         kappa=interval,
         macro_f1=float(np.mean(each[2])),
         scores=tuple(
-            LabelScore(label, float(p), float(r), float(f), reference.count(label), rated.count(label))
-            for label, p, r, f in zip(occurring, *each[:3], strict=True)
+            LabelScore(label, float(precision), float(recall), float(f1))
+            for label, precision, recall, f1 in zip(occurring, *each[:3], strict=True)
         ),
         labels=tuple(labels),
         confusion=tuple(tuple(row) for row in confusion.tolist()),

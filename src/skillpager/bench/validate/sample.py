@@ -1,6 +1,6 @@
 """Samples for people: contexts that a judge has judged, and nodes that the parser has typed.
 
-The cases that are drawn from a stratum, and their order, follow from digests of seed and case: the same data
+The cases that are drawn from a stratum, and their order, follow from digests of the cases: the same data
 give the same sheet, in any order of recording. `SHEET.key.jsonl` holds what annotators must not see.
 
 Reference: paper §4.2 (contexts), §5.1 (nodes).
@@ -8,38 +8,32 @@ Reference: paper §4.2 (contexts), §5.1 (nodes).
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import product, zip_longest
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
-from typing import TypeVar
 
 import numpy as np
 
 from skillpager.bench.data.folder import BenchFolder
-from skillpager.bench.data.records import JudgmentRecord, NodeRecord, Record, write_records
+from skillpager.bench.data.records import Record, write_records
 from skillpager.bench.judge.sheets import (
     INSUFFICIENT,
     LABEL_STUDIO,
-    SEED,
     SPREADSHEET_CELL,
     SUFFICIENT,
     SheetKind,
     drawn_digest,
-    in_drawn_order,
     write_sheet,
 )
 from skillpager.bench.run.methods import parse_method
 from skillpager.errors import BenchError
 from skillpager.types import NodeType
 
-Item = TypeVar("Item")
-
 # both samples of the paper (§4.2, §5.1)
 SAMPLE_SIZE = 96
 # the paper names no four; these are its methods without the full document, which it calls a reference (§4.3)
 METHODS = ("greedy_graph", "topk_dependency", "chunk_mmr", "mmr")
-PER_TYPE = SAMPLE_SIZE // len(NodeType)
 # skills are cut into three size classes of equal number, by their nodes
 SIZES = ("small", "medium", "large")
 # text shown on either side of a node: about a screen
@@ -67,14 +61,9 @@ class CaseKey(Record):
     about: Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class Stratum:
-    """A cell of a sample: the features that its cases share; `drawn` of the `wanted` cases were available."""
-
-    name: tuple[str, ...]
-    available: int
-    drawn: int
-    wanted: int
+Stratum = tuple[str, ...]
+# the stratum of a case, its key without the name that it gets in the sheet, and its texts
+Candidate = tuple[Stratum, CaseKey, tuple[str, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,24 +74,17 @@ class Sample:
         kind: The question.
         cases: The texts of each case, in the order of the sheet.
         keys: Their keys, in the same order.
-        strata: Number of cases of each stratum.
         warnings: Its shortcomings, one sentence each.
     """
 
     kind: SheetKind
     cases: Mapping[str, tuple[str, ...]]
     keys: tuple[CaseKey, ...]
-    strata: tuple[Stratum, ...]
     warnings: tuple[str, ...]
 
 
 def sample_judgments(
-    folder: BenchFolder,
-    judge: str,
-    *,
-    methods: Sequence[str] = METHODS,
-    per_cell: int | None = None,
-    seed: int = SEED,
+    folder: BenchFolder, judge: str, *, methods: Sequence[str] = METHODS, size: int = SAMPLE_SIZE
 ) -> Sample:
     """Return a sample of contexts, balanced over methods, verdicts and vote patterns.
 
@@ -113,8 +95,7 @@ def sample_judgments(
         folder: Benchmark with judgments and the contexts that were judged.
         judge: Id of the judge.
         methods: Labels of the methods.
-        per_cell: Cases of each stratum; as many as make 96 in all when not given.
-        seed: Another seed draws other cases.
+        size: Cases in all.
 
     Raises:
         BenchError: A method is unknown, the judge did not judge it, or the run stored no contexts.
@@ -122,101 +103,65 @@ def sample_judgments(
     Reference: paper §4.2.
     """
     methods = list(dict.fromkeys(parse_method(method).label for method in methods))
-    # the last verdict, and the last selection, on each query
-    found = [v for m in methods for v in _verdicts(folder, judge, m)]
-    contexts = {(m, one.query): one for m in methods for one in folder.selections(m)}
-    current = [
-        v
-        for v in found
-        if (one := contexts.get((v.method, v.query))) and one.context_sha256 == v.context_sha256
-    ]
+    candidates, others = _judged(folder, judge, methods)
     # as many votes as most verdicts have
-    votes = (Counter(len(v.votes) for v in current).most_common(1) or [(1, 0)])[0][0]
-    whole = [v for v in current if len(v.votes) == votes]
+    totals = Counter(sum(map(int, key.parts["votes"].split("-"))) for _, key, _ in candidates)
+    votes = totals.most_common(1)[0][0] if totals else 1
     patterns = [f"{more}-{votes - more}" for more in range(votes, votes // 2, -1)]
-    cells = {
-        cell: [v for v in whole if (v.method, _label(v), v.pattern) == cell]
-        for cell in product(methods, (SUFFICIENT, INSUFFICIENT), patterns)
-    }
-    wanted = max(1, SAMPLE_SIZE // len(cells)) if per_cell is None else per_cell
-    skills = {skill.id: skill for skill in folder.skills()}
-    queries = {query.id: query.query for query in folder.queries()}
-
-    def identity(verdict: JudgmentRecord) -> tuple[str, ...]:
-        return verdict.judge, verdict.method, verdict.query, verdict.context_sha256
-
-    def describe(case: str, verdict: JudgmentRecord) -> tuple[CaseKey, tuple[str, ...]]:
-        skill, context = skills.get(verdict.skill), contexts[verdict.method, verdict.query].context
-        if verdict.query not in queries or skill is None:
-            raise BenchError(
-                f"{folder.path} has a verdict on query {verdict.query!r} of skill {verdict.skill!r}, which "
-                "it does not have: restore its data, or run again."
-            )
-        if context is None:
-            raise BenchError(
-                f"The selections of {verdict.method} in {folder.path} keep no contexts, so that nobody can "
-                "read them: run the method again with `--contexts`."
-            )
-        parts = {"votes": verdict.pattern, "method": verdict.method}
-        about = {"query": verdict.query, "skill": skill.id, "context_sha256": verdict.context_sha256}
-        key = CaseKey(case, SheetKind.SUFFICIENCY, judge, _label(verdict), parts, about)
-        return key, (skill.name, skill.description, queries[verdict.query], context)
-
     aside = {
-        "judged on another context": len(found) - len(current),
-        f"not judged by {votes} votes": len(current) - len(whole),
+        "judged on another context": others,
+        f"not judged by {votes} votes": totals.total() - totals[votes],
     }
     warnings = [f"{count} set aside: {reason}" for reason, count in aside.items() if count]
-    in_order: dict[tuple[str, ...], list[JudgmentRecord]]
-    in_order = {cell: in_drawn_order(members, seed, identity) for cell, members in cells.items()}
-    return _draw(SheetKind.SUFFICIENCY, in_order, wanted, seed, identity, describe, warnings)
+    strata = list(product(methods, (SUFFICIENT, INSUFFICIENT), patterns))
+    return _draw(SheetKind.SUFFICIENCY, strata, candidates, size, warnings)
 
 
-def _label(verdict: JudgmentRecord) -> str:
-    return SUFFICIENT if verdict.sufficient else INSUFFICIENT
+def _judged(folder: BenchFolder, judge: str, methods: Sequence[str]) -> tuple[list[Candidate], int]:
+    """Return the contexts that a judge judged, and the number of verdicts on contexts that are gone."""
+    skills = {skill.id: skill for skill in folder.skills()}
+    queries = {query.id: query.query for query in folder.queries()}
+    candidates: list[Candidate] = []
+    others = 0
+    for method in methods:
+        # the last selection, and the last verdict, on each query
+        chosen = {one.query: one for one in folder.selections(method)}
+        verdicts = {verdict.query: verdict for verdict in folder.judgments(judge, method)}
+        if not verdicts:
+            known = ", ".join(folder.judged_methods(judge)) or "none"
+            raise BenchError(
+                f"Judge {judge} has no verdicts on {method} in {folder.path}: judge it with "
+                f"`skillpager bench judge`, or choose --methods among those it has judged ({known})."
+            )
+        for verdict in verdicts.values():
+            one, skill = chosen.get(verdict.query), skills.get(verdict.skill)
+            if one is None or one.context_sha256 != verdict.context_sha256:
+                others += 1
+                continue
+            if verdict.query not in queries or skill is None:
+                raise BenchError(
+                    f"{folder.path} has a verdict on query {verdict.query!r} of skill {verdict.skill!r}, "
+                    "which it does not have: restore its data, or run again."
+                )
+            if one.context is None:
+                raise BenchError(
+                    f"The selections of {method} in {folder.path} keep no contexts, so that nobody can "
+                    "read them: run the method again with `--contexts`."
+                )
+            label = SUFFICIENT if verdict.sufficient else INSUFFICIENT
+            parts = {"votes": verdict.pattern, "method": method}
+            about = {"query": verdict.query, "skill": skill.id, "context_sha256": verdict.context_sha256}
+            key = CaseKey("", SheetKind.SUFFICIENCY, judge, label, parts, about)
+            texts = skill.name, skill.description, queries[verdict.query], one.context
+            candidates.append(((method, label, verdict.pattern), key, texts))
+    return candidates, others
 
 
-def _draw(
-    kind: SheetKind,
-    members: Mapping[tuple[str, ...], Sequence[Item]],
-    wanted: int,
-    seed: int,
-    identity: Callable[[Item], tuple[str, ...]],
-    describe: Callable[[str, Item], tuple[CaseKey, tuple[str, ...]]],
-    warnings: Sequence[str] = (),
-) -> Sample:
-    """Return the sample with the first `wanted` members of each stratum, in an order of their own."""
-    drawn = [member for stratum in members.values() for member in stratum[:wanted]]
-    cases, keys = dict[str, tuple[str, ...]](), list[CaseKey]()
-    for row, item in enumerate(in_drawn_order(drawn, seed, identity), 1):
-        key, texts = describe(f"c{row:02d}-{drawn_digest(seed, identity(item))[:6]}", item)
-        keys.append(key)
-        cases[key.case] = texts
-    strata = tuple(Stratum(name, len(all_), len(all_[:wanted]), wanted) for name, all_ in members.items())
-    short = [
-        f"{' '.join(one.name)}: {one.drawn} of {wanted} cases, there are no more"
-        for one in strata
-        if one.drawn < wanted
-    ]
-    return Sample(kind, cases, tuple(keys), strata, (*warnings, *short))
+def sample_types(folder: BenchFolder, *, size: int = SAMPLE_SIZE) -> Sample:
+    """Return a sample of nodes, as many of each predicted type, or all where there are fewer.
 
-
-def _verdicts(folder: BenchFolder, judge: str, method: str) -> list[JudgmentRecord]:
-    """Return a judge's last verdict on each query."""
-    if verdicts := {verdict.query: verdict for verdict in folder.judgments(judge, method)}:
-        return list(verdicts.values())
-    known = ", ".join(folder.judged_methods(judge)) or "none"
-    raise BenchError(
-        f"Judge {judge} has no verdicts on {method} in {folder.path}: judge it with `skillpager bench "
-        f"judge`, or choose --methods among those it has judged ({known})."
-    )
-
-
-def sample_types(folder: BenchFolder, *, per_type: int = PER_TYPE, seed: int = SEED) -> Sample:
-    """Return a sample of nodes, `per_type` of each predicted type, or all where there are fewer.
-
-    Within a type the strata of subset and size give one node in turn, so that they are as equal as
-    they can be. Another seed draws other nodes.
+    Within a type, subsets of the benchmark and sizes of skills give one node in turn, so that they are as
+    equal as they can be.
 
     Raises:
         BenchError: The folder has no nodes, or nodes of skills that it does not have.
@@ -227,39 +172,58 @@ def sample_types(folder: BenchFolder, *, per_type: int = PER_TYPE, seed: int = S
     if not nodes:
         raise BenchError(f"{folder.path} has no nodes: make them with `skillpager bench run`.")
     skills = {skill.id: skill for skill in folder.skills()}
-    if missing := sorted({node.skill for node in nodes} - skills.keys()):
-        raise BenchError(
-            f"{folder.path} has nodes of skills that it does not have, such as {missing[0]!r}: restore its "
-            "skills.jsonl, or run again."
-        )
     sizes = size_classes(Counter(node.skill for node in nodes))
-
-    def identity(node: NodeRecord) -> tuple[str, ...]:
-        return node.skill, node.id
-
-    def describe(case: str, node: NodeRecord) -> tuple[CaseKey, tuple[str, ...]]:
-        skill = skills[node.skill]
-        text = dict(skill.files).get(node.file)
-        if text is None:
+    candidates: list[Candidate] = []
+    for node in nodes:
+        skill = skills.get(node.skill)
+        text = dict(skill.files).get(node.file) if skill else None
+        if skill is None or text is None:
             raise BenchError(
-                f"Skill {skill.id!r} has no file {node.file!r}, which its node {node.id} is from: run again, "
-                "or restore skills.jsonl."
+                f"{folder.path} has a node of the file {node.file!r} of skill {node.skill!r}, which it does "
+                "not have: restore its skills.jsonl, or run again."
             )
         before = text[max(0, node.start - AROUND_CHARS) : node.start]
         after = text[node.end : node.end + AROUND_CHARS]
         parts, about = {"subset": skill.subset, "size": sizes[skill.id]}, {"skill": skill.id, "node": node.id}
-        key = CaseKey(case, SheetKind.TYPES, PARSER, node.type, parts, about)
-        return key, (skill.name, before, text[node.start : node.end], after)
+        key = CaseKey("", SheetKind.TYPES, PARSER, node.type, parts, about)
+        candidates.append(((node.type,), key, (skill.name, before, text[node.start : node.end], after)))
+    return _draw(SheetKind.TYPES, [(str(kind),) for kind in NodeType], candidates, size)
 
-    members: dict[tuple[str, ...], list[NodeRecord]] = {}
-    for kind in NodeType:
-        groups: dict[tuple[str, str], list[NodeRecord]] = {}
-        for node in in_drawn_order((node for node in nodes if node.type == kind), seed, identity):
-            groups.setdefault((skills[node.skill].subset, sizes[node.skill]), []).append(node)
-        # the first of each group, then the second of each, and so on
-        turns = zip_longest(*groups.values())
-        members[(str(kind),)] = [node for turn in turns for node in turn if node is not None]
-    return _draw(SheetKind.TYPES, members, per_type, seed, identity, describe)
+
+def _draw(
+    kind: SheetKind,
+    strata: Sequence[Stratum],
+    candidates: Sequence[Candidate],
+    size: int,
+    warnings: Sequence[str] = (),
+) -> Sample:
+    """Return a sample with as many candidates of each stratum, of whose parts each gives one in turn."""
+    wanted = max(1, size // len(strata))
+    ranked = sorted(
+        (
+            (drawn_digest([*key.parts.values(), *key.about.values()]), stratum, key, texts)
+            for stratum, key, texts in candidates
+        ),
+        key=lambda member: member[:2],
+    )
+    turns = Counter[Stratum]()
+    members: dict[Stratum, list[tuple[int, str, CaseKey, tuple[str, ...]]]] = {name: [] for name in strata}
+    for digest, stratum, key, texts in ranked:
+        if stratum in members:
+            part = (*stratum, *key.parts.values())
+            turns[part] += 1
+            members[stratum].append((turns[part], digest, key, texts))
+    drawn, short = [], []
+    for stratum, own in members.items():
+        drawn += sorted(own, key=lambda member: member[:2])[:wanted]
+        if len(own) < wanted:
+            short.append(f"{' '.join(stratum)}: {len(own)} of {wanted} cases, there are no more")
+    cases, keys = dict[str, tuple[str, ...]](), []
+    for row, (_, digest, key, texts) in enumerate(sorted(drawn, key=lambda member: member[1]), 1):
+        case = f"c{row:02d}-{digest[:6]}"
+        cases[case] = texts
+        keys.append(replace(key, case=case))
+    return Sample(kind, cases, tuple(keys), (*warnings, *short))
 
 
 def size_classes(nodes: Mapping[str, int]) -> dict[str, str]:
