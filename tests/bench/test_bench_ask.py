@@ -11,7 +11,7 @@ from chat_bench import invoke
 from conftest import SAMPLES
 from evidence_folder import write_evidence_folder
 from skillpager.bench.data.records import read_records
-from skillpager.bench.routing.pages import CEILINGS, PageRow, summarize_pages
+from skillpager.bench.routing.routes import CEILINGS, PageRow, summarize_pages
 
 METHODS = ("ask", "page-1", "page-3", "whole-1", "right-page")
 NAMES = ("git-bisect", "csv-cleaning", "api-rate-limits")

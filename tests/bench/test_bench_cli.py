@@ -25,7 +25,6 @@ SAMPLES = ("git-bisect", "csv-cleaning")
 DATA = """
 skillpager bench data evidence test --out bench-test
 skillpager bench data evidence test --short --out bench-test-short
-skillpager bench data skillrouter eval_core --out tasks --queries tasks
 skillpager bench data skillrouter eval_core --out skillrouter
 skillpager bench data skills examples/skills --queries examples/queries.jsonl --out samples
 skillpager bench data skills ~/.claude/skills --out mine
@@ -55,12 +54,11 @@ skillpager bench judge results --export for-anna.csv
 SAMPLING = """
 skillpager bench validate sample run --judge evidence --out judged.csv
 skillpager bench validate sample run --judge evidence --methods mmr,full --out few.json
-skillpager bench validate types run --out typed.csv
 """
 ANSWERED = """
 skillpager bench judge results --import for-anna.csv --name anna
 skillpager bench validate score judged.csv --run run
-skillpager bench validate score typed.anna.csv typed.ben.csv --json
+skillpager bench validate score judged.anna.csv judged.ben.csv --json
 """
 ROUTED = """
 skillpager bench route pool --asked test --out routed
@@ -166,8 +164,8 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
         made.paste(SAMPLING)
         _answer(Path("for-anna.csv"), Path("for-anna.csv"), "label", "sufficient")
         _answer(Path("judged.csv"), Path("judged.csv"), "label", "sufficient")
-        _answer(Path("typed.csv"), Path("typed.anna.csv"), "label", "concept")
-        _answer(Path("typed.csv"), Path("typed.ben.csv"), "label", "step")
+        _answer(Path("judged.csv"), Path("judged.anna.csv"), "label", "sufficient")
+        _answer(Path("judged.csv"), Path("judged.ben.csv"), "label", "insufficient")
         made.paste(ANSWERED)
         _write_pool(folder)
         made.paste(ROUTED)

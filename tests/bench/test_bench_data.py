@@ -15,13 +15,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chat_bench import invoke
 from cli_process import SAMPLES
 from evidence_folder import write_evidence_folder
 from messages import raises
 from skillpager.bench import BenchFolder, QueryRecord, SkillRecord
 from skillpager.bench.data import load_data, read_evidence, to_skill, write_data
-from skillpager.bench.data.skillrouter import allocate, draw_skills, read_task_queries
+from skillpager.bench.data.skillrouter import allocate, draw_skills, read_tasks
 from skillpager.bench.data.skills import read_queries, read_skills
 from skillpager.errors import BenchError
 from skillpager.parsing.skill import read_skill
@@ -404,44 +403,6 @@ def test_a_damaged_data_set_is_refused(tmp_path: Path, damage: Callable[[Path], 
         draw_skills(folder)
 
 
-TASKS = [
-    {
-        "task_id": "fill",
-        "instruction_text": "Fill it.",
-        "difficulty": "easy",
-        "domain": "law",
-        "tags": ["pdf"],
-    },
-    {"task_id": "mass", "instruction_text": "Weigh it.\n", "difficulty": "hard", "domain": "cad"},
-    {"task_id": "gone", "instruction_text": "Skip it.", "excluded": True},
-    {"task_id": "unlabelled", "instruction_text": "Nobody knows."},
-]
-RELEVANCE: dict[str, Line] = {
-    "fill": {"gt_skill_ids": ["gt/pdf"], "core_gt_ids": [], "task_type": "generic_only"},
-    "mass": {
-        "gt_skill_ids": ["gt/mesh", "gt/pdf", "gt/licenses"],
-        "core_gt_ids": ["gt/mesh", "gt/licenses"],
-        "relevance": {"gt/mesh": 3},
-        "task_type": "mixed",
-    },
-    "gone": {"gt_skill_ids": ["gt/pdf"]},
-}
-
-
-def test_scored_tasks_are_queries_about_their_core_skills(tmp_path: Path) -> None:
-    lines = [truth("mesh"), truth("pdf"), truth("licenses", "")]
-    # without core skills all skills of a task count
-    relevance = {**RELEVANCE, "unlabelled": {"gt_skill_ids": ["gt/pdf"]}}
-    folder = write_skillrouter_folder(tmp_path / "data", lines, tasks=TASKS, relevance=relevance)
-    out = tmp_path / "out"
-    said = invoke("bench", "data", "skillrouter", folder, "--out", out, "--queries", "tasks", "--json")
-    assert json.loads(said.out)["data"]["seed"] == 42
-    assert load_data(out)[1] == [
-        QueryRecord("gt/mesh#mass", "gt/mesh", "Weigh it.\n", "tasks", "hard", "cad"),
-        QueryRecord("gt/pdf#unlabelled", "gt/pdf", "Nobody knows.", "tasks"),
-    ]
-
-
 @pytest.mark.parametrize(
     ("name", "text"),
     [
@@ -457,7 +418,7 @@ def test_damaged_tasks_are_refused(tmp_path: Path, name: str, text: str | None) 
     if text is not None:
         (folder / name).write_text(text)
     with raises(BenchError):
-        read_task_queries(folder, draw_skills(folder)[0])
+        read_tasks(folder)
 
 
 # ---- any skills

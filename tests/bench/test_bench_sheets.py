@@ -18,10 +18,9 @@ from messages import raises
 from skillpager.bench import BenchFolder
 from skillpager.bench.data.records import write_records
 from skillpager.bench.judge.judging import Docket, export_cases, judge_cases
-from skillpager.bench.judge.sheets import COLUMNS, LABELS, SheetKind, read_answers, write_sheet
+from skillpager.bench.judge.sheets import COLUMNS, LABELS, read_answers, write_sheet
 from skillpager.bench.judge.votes import PROMPT_DIGEST, Imported, VotedJudge, import_votes, person_id
 from skillpager.errors import BenchError
-from skillpager.types import NodeType
 
 HOSTILE = '=HYPERLINK("http://x")\n- a; b, "c"\t\'d\'\n<b onclick=alert(1)>é 速率 🚀</b>'
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
@@ -76,9 +75,9 @@ def answer_studio(sheet: Path, labels: dict[str, list[dict[str, object]]]) -> Pa
 def test_no_text_becomes_a_formula_and_cases_are_read_back(tmp_path: Path, text: str) -> None:
     path = tmp_path / "sheet.csv"
     path.unlink(missing_ok=True)
-    write_sheet(path, SheetKind.SUFFICIENCY, {"c1": (text,) * 4})
+    write_sheet(path, {"c1": (text,) * 4})
     header, row = csv.reader(io.StringIO(path.read_bytes().decode("utf-8-sig"), newline=""))
-    assert header == ["case", *COLUMNS[SheetKind.SUFFICIENCY], "label", "note"]
+    assert header == ["case", *COLUMNS, "label", "note"]
     cell = row[1]
     assert cell in (text, f"'{text}")
     assert cell[:1] not in [*"\t\r\n\0"]
@@ -86,22 +85,21 @@ def test_no_text_becomes_a_formula_and_cases_are_read_back(tmp_path: Path, text:
     assert [answers.labels for answers in read_answers(path)] == [{}]
 
 
-@pytest.mark.parametrize("kind", SheetKind)
-def test_a_sheet_is_what_spreadsheets_and_label_studio_open(tmp_path: Path, kind: SheetKind) -> None:
-    texts = {f"c{n}": (HOSTILE,) * len(COLUMNS[kind]) for n in range(3)}
-    write_sheet(tmp_path / "sheet.csv", kind, texts)
+def test_a_sheet_is_what_spreadsheets_and_label_studio_open(tmp_path: Path) -> None:
+    texts = {f"c{n}": (HOSTILE,) * len(COLUMNS) for n in range(3)}
+    write_sheet(tmp_path / "sheet.csv", texts)
     data = (tmp_path / "sheet.csv").read_bytes()
     assert data.startswith(b"\xef\xbb\xbfcase,skill,")
-    write_sheet(tmp_path / "sheet.json", kind, texts)
+    write_sheet(tmp_path / "sheet.json", texts)
     tasks = json.loads((tmp_path / "sheet.json").read_text(encoding="utf-8"))
     assert [task["data"]["case"] for task in tasks] == list(texts)
     interface = ET.parse(tmp_path / "sheet.xml").getroot()
     shown = {element.attrib["value"].removeprefix("$") for element in interface.iter("Text")}
     assert shown == set(tasks[0]["data"]) - {"case"}
-    assert [choice.attrib["value"] for choice in interface.iter("Choice")] == list(LABELS[kind])
+    assert [choice.attrib["value"] for choice in interface.iter("Choice")] == list(LABELS)
     assert {element.attrib["toName"] for element in interface.iter("Choices")} <= shown
     with raises(BenchError):
-        write_sheet(tmp_path / "sheet.csv", kind, texts)
+        write_sheet(tmp_path / "sheet.csv", texts)
 
 
 @pytest.mark.parametrize("delimiter", [";", "\t", ","])
@@ -119,23 +117,15 @@ def test_sheet_that_a_spreadsheet_saved(tmp_path: Path, delimiter: str, encoding
     assert (answers.labels, answers.notes) == ({"c1": "insufficient"}, {"c1": "'tis; odd"})
 
 
-@pytest.mark.parametrize(
-    ("kind", "cell", "label"),
-    [
-        (SheetKind.SUFFICIENCY, "SUFFICIENT", "sufficient"),
-        (SheetKind.SUFFICIENCY, "i", "insufficient"),
-        (SheetKind.TYPES, "Error handling", "error_handling"),
-        (SheetKind.TYPES, "error-h", "error_handling"),
-    ],
-)
-def test_labels_people_write(tmp_path: Path, kind: SheetKind, cell: str, label: str) -> None:
-    write_sheet(tmp_path / "sheet.csv", kind, {"c1": ("",) * 4})
+@pytest.mark.parametrize(("cell", "label"), [("SUFFICIENT", "sufficient"), (" i ", "insufficient")])
+def test_labels_people_write(tmp_path: Path, cell: str, label: str) -> None:
+    write_sheet(tmp_path / "sheet.csv", {"c1": ("",) * 4})
     (answers,) = read_answers(answer_csv(tmp_path / "sheet.csv", {"c1": cell}))
-    assert (answers.kind, answers.labels) == (kind, {"c1": label})
+    assert answers.labels == {"c1": label}
 
 
 def test_an_export_of_label_studio_has_an_annotator_or_several(tmp_path: Path) -> None:
-    write_sheet(tmp_path / "sheet.json", SheetKind.SUFFICIENCY, {f"c{n}": ("",) * 4 for n in range(3)})
+    write_sheet(tmp_path / "sheet.json", {f"c{n}": ("",) * 4 for n in range(3)})
     ben = {"id": 7, "email": "ben@x"}
     cancelled = annotation("sufficient", was_cancelled=True)
     labels = {
@@ -152,10 +142,6 @@ def test_an_export_of_label_studio_has_an_annotator_or_several(tmp_path: Path) -
     assert read_answers(path)[0].notes == {"c0": "as it is"}
 
 
-def test_types_are_the_six() -> None:
-    assert list(LABELS[SheetKind.TYPES]) == list(NodeType)
-
-
 DAMAGED = {
     "header.csv": b"a,b\r\n1,2\r\n",
     "empty.csv": b"",
@@ -163,7 +149,6 @@ DAMAGED = {
     "open-quote.csv": b'case,label\nc1,"s',
     "twice.csv": b"case,label\nc1,s\nc1,s",
     "unknown.csv": b"case,label\nc1,perhaps",
-    "ambiguous.csv": b"case,node,label\nc1,n,e",
     "object.json": b'{"tasks": []}',
     "tasks.json": b'[{"data": {"case": "c1"}}]',
 }
@@ -252,12 +237,6 @@ def test_a_contradiction_is_refused_and_nothing_is_stored(
     with raises(BenchError):
         take(folder, docket, no)
     assert judge_by(folder, docket, "people:anna") == {case: True}
-
-
-def test_sheets_of_types_are_no_votes(folder: BenchFolder, docket: Docket, tmp_path: Path) -> None:
-    (tmp_path / "typed.csv").write_text("case,node,label\nc1,text,step\n")
-    with raises(BenchError):
-        take(folder, docket, tmp_path / "typed.csv")
 
 
 @pytest.mark.parametrize("name", ["", " ", "llm:", "llm: "])

@@ -31,13 +31,12 @@ from skillpager.bench.data.records import (
     read_records,
     write_records,
 )
-from skillpager.bench.judge.sheets import INSUFFICIENT, SUFFICIENT, SheetKind
+from skillpager.bench.judge.sheets import INSUFFICIENT, SUFFICIENT
 from skillpager.bench.report import paper
 from skillpager.bench.report.results import Results
 from skillpager.bench.validate.agreement import (
     ALL,
     ANNOTATORS,
-    PUBLISHED,
     find_key,
     kappas,
     measure_agreement,
@@ -55,8 +54,6 @@ from skillpager.bench.validate.sample import (
     CaseKey,
     key_file,
     sample_judgments,
-    sample_types,
-    size_classes,
     write_sample,
 )
 from skillpager.errors import BenchError
@@ -277,63 +274,6 @@ def test_a_context_too_long_for_a_spreadsheet_is_for_label_studio(
     assert write_sample(tmp_path / "b.json", long)[1] == ()
 
 
-# ---- sample of node types
-
-
-def test_type_sample_is_balanced(typed_folder: BenchFolder) -> None:
-    nodes = typed_folder.nodes()
-    available = Counter(node.type for node in nodes)
-    per_type = min(available[kind] for kind in TYPES)
-    assert per_type >= 3
-    sample = sample_types(typed_folder, size=6 * per_type)
-    keys = sample.keys
-    assert Counter(key.rated for key in keys) == dict.fromkeys(TYPES, per_type)
-    assert len({tuple(key.about.items()) for key in keys}) == len(keys)
-    sizes = size_classes(Counter(node.skill for node in nodes))
-    subsets = {skill.id: skill.subset for skill in typed_folder.skills()}
-    for kind in TYPES:
-        drawn = Counter((key.parts["subset"], key.parts["size"]) for key in keys if key.rated == kind)
-        there = Counter((subsets[node.skill], sizes[node.skill]) for node in nodes if node.type == kind)
-        # a stratum has fewer than another only when it has no more
-        least = min(
-            (drawn[stratum] for stratum in there if drawn[stratum] < there[stratum]), default=per_type
-        )
-        assert max(drawn.values()) <= least + 1
-
-
-def test_type_sheet_shows_the_node_where_it_stands(typed_folder: BenchFolder) -> None:
-    sample = sample_types(typed_folder, size=12)
-    skills = {skill.id: skill for skill in typed_folder.skills()}
-    nodes = {(node.skill, node.id): node for node in typed_folder.nodes()}
-    for key in sample.keys:
-        skill, node = skills[key.about["skill"]], nodes[key.about["skill"], key.about["node"]]
-        name, before, text, after = sample.cases[key.case]
-        assert (name, text) == (skill.name, skill.text[node.start : node.end])
-        assert before + text + after in skill.text
-
-
-def test_types_with_too_few_nodes_are_told(typed_folder: BenchFolder) -> None:
-    sample = sample_types(typed_folder, size=60_000)
-    available = Counter(node.type for node in typed_folder.nodes())
-    assert sample.warnings == tuple(
-        f"{kind}: {available[kind]} of 10000 cases, there are no more" for kind in TYPES
-    )
-    assert len(sample.cases) == available.total()
-    with raises(BenchError):
-        sample_types(judged_folder(typed_folder.path / "bare"))
-
-
-@given(st.dictionaries(st.text(max_size=3), st.integers(1, 500), min_size=1))
-def test_size_classes_follow_size(nodes: dict[str, int]) -> None:
-    order = ["small", "medium", "large"]
-    classes = size_classes(nodes)
-    for first, second in pairwise(nodes):
-        if nodes[first] <= nodes[second]:
-            assert order.index(classes[first]) <= order.index(classes[second])
-    if len(set(nodes.values())) == len(nodes) and len(nodes) % 3 == 0:
-        assert set(Counter(classes.values()).values()) == {len(nodes) // 3}
-
-
 # ---- agreement
 
 
@@ -426,10 +366,10 @@ def test_the_papers_numbers_come_out(judged_sheet: Path, folder: BenchFolder) ->
     groups = {group.name: group.agreement for group in scores.groups}
     assert list(groups) == ["all", "3-0", "2-1", *sorted(METHODS)]
     for name in ("all", "3-0", "2-1"):
-        measured, (rate, published, _) = groups[name], PUBLISHED[SheetKind.SUFFICIENCY, name]
+        measured, published = groups[name], paper.JUDGE_AGREEMENT[name]
         assert measured.kappa is not None
-        assert 100 * measured.rate.value == pytest.approx(rate, abs=5e-3)
-        assert measured.kappa.value == pytest.approx(published, abs=5e-4)
+        assert 100 * measured.rate.value == pytest.approx(published.agreement, abs=5e-3)
+        assert measured.kappa.value == pytest.approx(published.kappa, abs=5e-4)
         assert measured.kappa.low < measured.kappa.value < measured.kappa.high
     assert [groups[method].cases for method in METHODS] == [24] * 4
     assert groups["all"].confusion == ((39, 8), (9, 40))
@@ -484,26 +424,6 @@ def test_keys_that_do_not_fit(judged_sheet: Path, folder: BenchFolder, tmp_path:
     with raises(BenchError):
         score_sheets([moved])
     assert score_sheets([moved], key=key_file(judged_sheet)).missing == {str(moved): ()}
-
-
-def test_scores_of_types(typed_folder: BenchFolder, tmp_path: Path) -> None:
-    path = tmp_path / "typed.csv"
-    sample = sample_types(typed_folder, size=24)
-    types = {key.case: key.rated for key in sample.keys}
-    write_sample(path, sample)
-    fill(path, lambda case: "concept" if types[case] == "param" else types[case])
-    scores = score_sheets([path])
-    overall = scores.groups[0].agreement
-    labels = {score.label: score for score in overall.scores}
-    assert scores.rater == "parser"
-    assert overall.rate.value == pytest.approx(5 / 6)
-    assert (labels["concept"].precision, labels["concept"].recall) == (1.0, 0.5)
-    assert labels["param"].f1 == 0.0
-    assert overall.macro_f1 == pytest.approx((4 + 2 / 3) / 6)
-    assert PUBLISHED[SheetKind.TYPES, ALL] == (79.17, None, 79.27)
-    assert {group.by for group in scores.groups} == {"all", "subset", "size"}
-    with raises(BenchError):
-        note_agreement(typed_folder, scores)
 
 
 # ---- node types by annotators
@@ -619,19 +539,5 @@ def test_sample_and_score_on_the_command_line(folder: BenchFolder, tmp_path: Pat
         "method greedy_graph",
         "method mmr",
     ]
-    assert lines[1][6:] == ["82.29", "0.646", ""]
+    assert lines[1][6:] == ["82.29", "0.646"]
     assert "1 cases have no label" in scored.err
-
-
-def test_types_on_the_command_line(typed_folder: BenchFolder, tmp_path: Path) -> None:
-    env = environment(tmp_path / "cache")
-    sheet = tmp_path / "typed.csv"
-    drawn = run("bench", "validate", "types", typed_folder.path, "--out", sheet, env=env)
-    assert drawn.code == 0
-    fill(sheet, lambda case: "step")
-    scored = run("bench", "validate", "score", sheet, "--json", env=env).json
-    agreement = scored["groups"][0]["agreement"]
-    rate = sample_types(typed_folder).keys
-    shares = Counter(key.rated for key in rate)["step"] / len(rate)
-    assert (scored["kind"], agreement["cases"], agreement["rate"]["value"]) == ("types", len(rate), shares)
-    assert (agreement["kappa"]["value"], agreement["labels"]) == (0.0, list(TYPES))

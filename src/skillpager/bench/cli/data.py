@@ -31,13 +31,9 @@ def data() -> None:
 @reported
 def skillrouter(
     folder: Annotated[
-        Path, typer.Argument(metavar="DIR", help="SkillRouter-Eval-Core: tasks.jsonl, relevance.json, easy/")
+        Path, typer.Argument(metavar="DIR", help="SkillRouter-Eval-Core, with easy/part-*.jsonl.gz.")
     ],
     out: Out,
-    queries: Annotated[
-        Literal["none", "tasks"],
-        typer.Option(help="tasks: written by people. none: to be generated, as in the paper."),
-    ] = "none",
     as_json: AsJson = False,
 ) -> None:
     """Build the paper's benchmark of 395 skills (its §4.1).
@@ -49,13 +45,11 @@ def skillrouter(
     \b
     Examples:
       skillpager bench data skillrouter eval_core --out skillrouter
-      skillpager bench data skillrouter eval_core --out tasks --queries tasks
     """
-    from skillpager.bench.data.skillrouter import draw_skills, read_task_queries
+    from skillpager.bench.data.skillrouter import draw_skills
 
     skills, details = draw_skills(folder)
-    records = read_task_queries(folder, skills) if queries == "tasks" else []
-    _write(out, skills, records, "skillrouter", details, as_json=as_json)
+    _write(out, skills, [], "skillrouter", details, as_json=as_json)
 
 
 @app.command()

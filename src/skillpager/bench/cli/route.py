@@ -88,7 +88,7 @@ def ask(
       skillpager bench ask pool.jsonl.xz --asked test --methods ask,whole-1 --out asked-few
     """
     from skillpager.bench.routing.data import read_asked, read_pool, write_skills
-    from skillpager.bench.routing.pages import CEILINGS, measure_pages, summarize_pages
+    from skillpager.bench.routing.routes import CEILINGS, measure_pages, summarize_pages
     from skillpager.library import Library
     from skillpager.pager import SkillPager
 

@@ -1,4 +1,4 @@
-"""Compare judges and node types with people: `skillpager bench validate …`."""
+"""Compare judges with people: `skillpager bench validate …`."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -6,14 +6,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from skillpager.cli.messages import note, print_json, print_text, reported, warn
+from skillpager.cli.messages import note, print_json, reported, warn
 from skillpager.cli.options import AsJson
 from skillpager.cli.views import counted, print_table
 
 if TYPE_CHECKING:
     from skillpager.bench.report.statistics import Interval
-    from skillpager.bench.validate.agreement import Group, Scores
-    from skillpager.bench.validate.sample import Sample
+    from skillpager.bench.validate.agreement import Scores
 
 PERCENT = 100
 
@@ -31,7 +30,7 @@ Out = Annotated[
 
 @app.callback()
 def validate() -> None:
-    """Compare a judge and the node types with people: sample, answer, score.
+    """Compare a judge with people: sample, answer, score.
 
     Needs `pip install "skillpager[bench]"`.
     """
@@ -65,34 +64,17 @@ def sample(
     """
     from skillpager.bench.data.folder import BenchFolder
     from skillpager.bench.run.methods import split_labels
-    from skillpager.bench.validate.sample import METHODS, sample_judgments
+    from skillpager.bench.validate.sample import METHODS, sample_judgments, write_sample
 
     chosen = split_labels(methods) if methods else METHODS
     run = BenchFolder(folder)
     drawn = sample_judgments(run, run.find_judge(judge), methods=chosen)
-    _write(drawn, out, as_json=as_json)
-
-
-@app.command()
-@reported
-def types(
-    folder: RunFolder,
-    out: Out,
-    as_json: AsJson = False,
-) -> None:
-    """Draw 96 nodes for people to type (paper §5.1).
-
-    It is balanced over predicted types, and within a type over subsets of the benchmark and sizes of skills.
-    The sheet is blind: the predicted type is in SHEET.key.jsonl.
-
-    \b
-    Examples:
-      skillpager bench validate types run --out typed.csv
-    """
-    from skillpager.bench.data.folder import BenchFolder
-    from skillpager.bench.validate.sample import sample_types
-
-    _write(sample_types(BenchFolder(folder)), out, as_json=as_json)
+    key, warnings = write_sample(out, drawn)
+    for warning in warnings:
+        warn(warning)
+    if as_json:
+        print_json({"sheet": str(out), "key": str(key), "cases": len(drawn.cases)})
+    note(f"{counted(len(drawn.cases), 'case')} in {out}; what annotators must not see is in {key}")
 
 
 @app.command()
@@ -111,15 +93,15 @@ def score(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Report how people agree with the judge or the parser.
+    """Report how people agree with the judge.
 
     Agreement and Cohen's kappa with 95 % bootstrap intervals, beside the paper's, overall and by part; the
-    same of each two annotators; precision, recall and F1 of each label; confusion matrices.
+    same of each two annotators. --json adds precision, recall and F1 of each label, and confusion matrices.
 
     \b
     Examples:
       skillpager bench validate score judged.csv --run run
-      skillpager bench validate score typed.anna.csv typed.ben.csv --json
+      skillpager bench validate score judged.anna.csv judged.ben.csv --json
     """
     from skillpager.bench.data.folder import BenchFolder
     from skillpager.bench.validate.agreement import note_agreement, score_sheets
@@ -135,21 +117,9 @@ def score(
         _print_scores(scores)
 
 
-def _write(drawn: "Sample", out: Path, *, as_json: bool) -> None:
-    """Write a sample; print its place, and warnings."""
-    from skillpager.bench.validate.sample import write_sample
-
-    key, warnings = write_sample(out, drawn)
-    for warning in warnings:
-        warn(warning)
-    if as_json:
-        print_json({"sheet": str(out), "key": str(key), "cases": len(drawn.cases)})
-    note(f"{counted(len(drawn.cases), 'case')} in {out}; what annotators must not see is in {key}")
-
-
 def _print_scores(scores: "Scores") -> None:
-    """Print a table of all groups, then labels and confusion matrix of each group of all cases."""
-    from skillpager.bench.validate.agreement import ALL, ANNOTATORS, PUBLISHED
+    """Print a table of all groups, with the paper's numbers beside them."""
+    from skillpager.bench.report.paper import JUDGE_AGREEMENT
 
     note(f"People (the reference) against {scores.rater}, 95 % bootstrap intervals in brackets:")
     rows = []
@@ -157,28 +127,11 @@ def _print_scores(scores: "Scores") -> None:
         measured, part = group.agreement, group.name if group.by == group.name else f"{group.by} {group.name}"
         kappa = "undefined: one label only" if measured.kappa is None else _interval(measured.kappa, 3)
         own = [f"{measured.cases}", _interval(measured.rate.scaled(PERCENT), 1), kappa]
-        paper = PUBLISHED.get((scores.kind, group.name), (None, None, None))
-        there = ["" if number is None else f"{number:g}" for number in paper]
+        paper = JUDGE_AGREEMENT.get(group.name)
+        there = [f"{paper.agreement:g}", f"{paper.kappa:g}"] if paper else ["", ""]
         rows.append([group.sheet, part, *own, f"{PERCENT * measured.macro_f1:.2f}", *there])
-    ours, theirs = ["cases", "agreement %", "κ", "macro-F1 %"], ["paper %", "paper κ", "paper macro-F1 %"]
-    print_table(["sheet", "part", *ours, *theirs], rows, right=[*ours, *theirs])
-    for group in scores.groups:
-        if group.by in (ALL, ANNOTATORS):
-            _print_labels(group, scores.rater if group.by == ALL else group.name)
-
-
-def _print_labels(group: "Group", rater: str) -> None:
-    """Print the confusion matrix, with precision, recall and F1 of each label that occurs."""
-    measured = group.agreement
-    print_text(f"\n{group.sheet} (rows), {rater} (columns)\n")
-    scores = {score.label: score for score in measured.scores}
-    rows = []
-    for label, counts in zip(measured.labels, measured.confusion, strict=True):
-        if score := scores.get(label):
-            shares = [f"{PERCENT * share:.2f}" for share in (score.precision, score.recall, score.f1)]
-            rows.append([label, *map(str, counts), *shares])
-    columns = [*measured.labels, "precision %", "recall %", "F1 %"]
-    print_table(["label", *columns], rows, right=columns)
+    numbers = ["cases", "agreement %", "κ", "macro-F1 %", "paper %", "paper κ"]
+    print_table(["sheet", "part", *numbers], rows, right=numbers)
 
 
 def _interval(interval: "Interval", digits: int) -> str:

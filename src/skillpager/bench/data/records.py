@@ -196,7 +196,7 @@ class QueryRecord(Record):
     """A query about one skill.
 
     Attributes:
-        origin: Who wrote it: `annotator`, `llm:<model>#<prompt digest>`, `people`, `tasks` …
+        origin: Who wrote it: `annotator`, `llm:<model>#<prompt digest>`, `people` …
         difficulty: `easy`, `medium`, `hard`, or empty.
         angle: The part or use of the skill that it aims at, or empty.
         critical: Lines of the entry file, 1-based and inclusive, that the query cannot do without.

@@ -13,11 +13,11 @@ replacement that does not depend on the order of the parts.
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from skillpager.bench.data.records import QueryRecord, Record, SkillRecord, read_json, read_records
+from skillpager.bench.data.records import Record, SkillRecord, read_json, read_records
 from skillpager.errors import BenchError
 from skillpager.json_types import JsonObject
 from skillpager.parsing.skill import ENTRY_FILE
@@ -26,7 +26,6 @@ DATASET = "pipizhao/SkillRouter-Eval-Core"
 PARTITION = "easy"
 TASKS, RELEVANCE = "tasks.jsonl", "relevance.json"
 GROUND_TRUTH, POOL = "gt", "pool"
-ORIGIN = "tasks"
 # tasks that need none but general skills, such as `pdf`; SkillRouter does not score them
 GENERIC = "generic_only"
 
@@ -65,8 +64,6 @@ class Task(Record):
 
     task_id: str
     instruction_text: str
-    difficulty: str = ""
-    domain: str = ""
     excluded: bool = False
 
 
@@ -76,12 +73,10 @@ class Relevance:
 
     Attributes:
         gt_skill_ids: All skills that solve it.
-        core_gt_ids: Skills that are made for it; None in data without this field.
         task_type: `clean`, `mixed` or `generic_only`.
     """
 
     gt_skill_ids: tuple[str, ...] = ()
-    core_gt_ids: tuple[str, ...] | None = None
     task_type: str = ""
 
 
@@ -190,28 +185,4 @@ def read_tasks(folder: Path) -> list[tuple[Task, Relevance]]:
         (task, entry)
         for task, entry in tasks
         if not task.excluded and entry is not None and entry.task_type != GENERIC
-    ]
-
-
-def read_task_queries(folder: Path, skills: Sequence[SkillRecord]) -> list[QueryRecord]:
-    """Return one query for each scored task and each of its core skills, in the order of the tasks.
-
-    Skills that are not among `skills` are left out.
-
-    Raises:
-        BenchError: A file is missing or damaged.
-    """
-    known = {skill.id for skill in skills}
-    return [
-        QueryRecord(
-            id=f"{skill}#{task.task_id}",
-            skill=skill,
-            query=task.instruction_text,
-            origin=ORIGIN,
-            difficulty=task.difficulty,
-            angle=task.domain,
-        )
-        for task, entry in read_tasks(folder)
-        for skill in (entry.gt_skill_ids if entry.core_gt_ids is None else entry.core_gt_ids)
-        if skill in known
     ]

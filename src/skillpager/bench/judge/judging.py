@@ -10,7 +10,7 @@ from pathlib import Path
 from skillpager.bench.data.folder import BenchFolder
 from skillpager.bench.data.records import JudgmentRecord, SelectionRecord, read_records, write_records
 from skillpager.bench.judge.judges import Case, Judge, Verdict
-from skillpager.bench.judge.sheets import SheetKind, drawn_digest, write_sheet
+from skillpager.bench.judge.sheets import drawn_digest, write_sheet
 from skillpager.bench.run.methods import SUITES, parse_method, split_labels
 from skillpager.errors import BenchError
 
@@ -155,4 +155,4 @@ def export_cases(docket: Docket, sheet: Path) -> None:
         digest: (case.skill.name, case.skill.description, case.query.query, case.context)
         for digest, case in blind
     }
-    write_sheet(sheet, SheetKind.SUFFICIENCY, texts)
+    write_sheet(sheet, texts)

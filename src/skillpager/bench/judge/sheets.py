@@ -1,8 +1,7 @@
 """Sheets that people label: CSV for a spreadsheet, or tasks for Label Studio, by the suffix of the file.
 
     case,skill,description,query,context,label,note     is this context sufficient for this query?
-    case,skill,before,node,after,label,note             which type has this node?
-    case,vote,reason                                    answers of the first alone, as they are published
+    case,vote,reason                                    answers alone, as they are published
 
 CSV is UTF-8 with a byte order mark, which every spreadsheet reads. Text of skills is untrusted: a cell that a
 spreadsheet would take for a formula gets an apostrophe in front. `SHEET.json` holds tasks for Label Studio
@@ -13,7 +12,6 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping, Sequence
-from enum import StrEnum
 from io import StringIO
 from pathlib import Path
 from xml.sax.saxutils import quoteattr
@@ -34,33 +32,13 @@ SPREADSHEET_CELL = 32_767
 _FORMULA = re.compile(r"[\s']*[=+\-@＝＋－＠]|'*[\t\r\n\0]")
 
 
-class SheetKind(StrEnum):
-    """The question of a sheet."""
-
-    SUFFICIENCY = "sufficiency"
-    TYPES = "types"
-
-
-# the criterion of paper §4.2, the roles of paper §3.1
-LABELS: Mapping[SheetKind, Mapping[str, str]] = {
-    SheetKind.SUFFICIENCY: {
-        SUFFICIENT: "The context holds every step, parameter and essential constraint that the query needs.",
-        INSUFFICIENT: "Something that the query needs is missing.",
-    },
-    SheetKind.TYPES: {
-        "step": "Something to do: instructions, checklists, decisions, code to run in order.",
-        "example": "Something shown: demonstration code, transcripts, sample input or output.",
-        "param": "Something to set or choose from: options, fields, values, limits, tools.",
-        "precondition": "Something that must hold: requirements, standing rules, when not to.",
-        "error_handling": "Something that goes wrong: symptoms, pitfalls, recovery, fallbacks.",
-        "concept": "Something to know: definitions, reasons, overviews, comparisons, links.",
-    },
+# the criterion of paper §4.2
+LABELS: Mapping[str, str] = {
+    SUFFICIENT: "The context holds every step, parameter and essential constraint that the query needs.",
+    INSUFFICIENT: "Something that the query needs is missing.",
 }
 # the texts of a case, between its id and its label
-COLUMNS: Mapping[SheetKind, tuple[str, ...]] = {
-    SheetKind.SUFFICIENCY: ("skill", "description", "query", "context"),
-    SheetKind.TYPES: ("skill", "before", "node", "after"),
-}
+COLUMNS = ("skill", "description", "query", "context")
 
 
 def drawn_digest(identity: Sequence[str]) -> str:
@@ -68,7 +46,7 @@ def drawn_digest(identity: Sequence[str]) -> str:
     return hashlib.sha256(json.dumps([SEED, *identity]).encode()).hexdigest()
 
 
-def write_sheet(path: Path, kind: SheetKind, cases: Mapping[str, Sequence[str]]) -> None:
+def write_sheet(path: Path, cases: Mapping[str, Sequence[str]]) -> None:
     """Write a new sheet of cases without labels; each has the texts of `COLUMNS`.
 
     Raises:
@@ -76,32 +54,30 @@ def write_sheet(path: Path, kind: SheetKind, cases: Mapping[str, Sequence[str]])
     """
     if path.exists():
         raise BenchError(f"{path} exists, and it may hold answers: name another file, or remove it.")
-    frame = pd.DataFrame.from_dict(dict(cases), orient="index", columns=list(COLUMNS[kind]))
+    frame = pd.DataFrame.from_dict(dict(cases), orient="index", columns=list(COLUMNS))
     frame.insert(0, "case", frame.index)
     if path.suffix == LABEL_STUDIO:
         tasks = [{"data": row} for row in frame.to_dict("records")]
         write_file(path, json.dumps(tasks, indent=1, ensure_ascii=False) + "\n")
-        write_file(path.with_suffix(".xml"), _interface(kind))
+        write_file(path.with_suffix(".xml"), _interface())
         return
     safe = frame.map(lambda cell: f"'{cell}" if _FORMULA.match(cell) else cell)
     text = safe.assign(label="", note="").to_csv(index=False, lineterminator="\r\n")
     write_file(path, "\ufeff" + text)
 
 
-def _interface(kind: SheetKind) -> str:
+def _interface() -> str:
     """Return the labelling interface of Label Studio."""
     columns = "\n".join(
-        f'    <Header value="{name}"/>\n    <Text name="{name}" value="${name}"/>' for name in COLUMNS[kind]
+        f'    <Header value="{name}"/>\n    <Text name="{name}" value="${name}"/>' for name in COLUMNS
     )
     choices = "\n".join(
-        f"    <Choice value={quoteattr(label)} hint={quoteattr(hint)}/>"
-        for label, hint in LABELS[kind].items()
+        f"    <Choice value={quoteattr(label)} hint={quoteattr(hint)}/>" for label, hint in LABELS.items()
     )
-    target = COLUMNS[kind][-2] if kind is SheetKind.TYPES else COLUMNS[kind][-1]
     return (
         f'<View>\n  <View style="white-space: pre-wrap">\n{columns}\n  </View>\n'
-        f'  <Choices name="label" toName="{target}" choice="single" showInline="true">\n{choices}\n'
-        f'  </Choices>\n  <TextArea name="note" toName="{target}" maxSubmissions="1"/>\n</View>\n'
+        f'  <Choices name="label" toName="context" choice="single" showInline="true">\n{choices}\n'
+        '  </Choices>\n  <TextArea name="note" toName="context" maxSubmissions="1"/>\n</View>\n'
     )
 
 
@@ -109,7 +85,6 @@ class Answers(BaseModel):
     """The answers of one annotator: label, and note where there is one, by case."""
 
     annotator: str
-    kind: SheetKind
     labels: dict[str, str] = {}
     notes: dict[str, str] = {}
 
@@ -130,15 +105,14 @@ def read_answers(path: Path) -> list[Answers]:
     rows = _studio_rows(path, text) if path.suffix == LABEL_STUDIO else _csv_rows(path, text)
     if not {"case", "label"} <= set(rows.columns):
         raise BenchError(f"{path} is not a sheet: it must have the columns case and label.")
-    kind = SheetKind.TYPES if "node" in rows.columns else SheetKind.SUFFICIENCY
     found = []
     for annotator, own in rows.groupby("annotator", sort=True):
         if repeated := own["case"][own["case"].duplicated()].tolist():
             raise BenchError(f"{path} has the case {repeated[0]} twice: remove one of them.")
-        answers = Answers(annotator=str(annotator), kind=kind)
+        answers = Answers(annotator=str(annotator))
         for case, label, note in own[["case", "label", "note"]].itertuples(index=False):
             if label.strip():
-                answers.labels[case] = _read_label(f"{path}: case {case}", kind, label)
+                answers.labels[case] = _read_label(f"{path}: case {case}", label)
                 answers.notes[case] = note
         found.append(answers)
     return found
@@ -198,10 +172,10 @@ def _first(values: object) -> str:
     return str(values[0]) if isinstance(values, list) and values else ""
 
 
-def _read_label(place: str, kind: SheetKind, text: str) -> str:
+def _read_label(place: str, text: str) -> str:
     """Return the label that a cell means; its beginning suffices, case and white space do not count."""
-    word = re.sub(r"[\s-]+", "_", text.strip().lower())
-    meant = [label for label in LABELS[kind] if label.startswith(word)]
+    word = text.strip().lower()
+    meant = [label for label in LABELS if label.startswith(word)]
     if len(meant) != 1:
-        raise BenchError(f"{place}: unknown label {text.strip()!r}: write one of {', '.join(LABELS[kind])}.")
+        raise BenchError(f"{place}: unknown label {text.strip()!r}: write one of {', '.join(LABELS)}.")
     return meant[0]

@@ -22,7 +22,7 @@ from skillpager.bench.data.chat import Asked, ChatModel, Question, ask_all, quot
 from skillpager.bench.data.folder import BenchFolder, file_name
 from skillpager.bench.data.records import JSONL, Record, append_records, read_records
 from skillpager.bench.judge.judges import Case, Judge, Verdict
-from skillpager.bench.judge.sheets import SUFFICIENT, SheetKind, read_answers
+from skillpager.bench.judge.sheets import SUFFICIENT, read_answers
 from skillpager.errors import BenchError, SettingsError
 
 VOTES = 3  # paper §4.2
@@ -252,7 +252,7 @@ def import_votes(judge: VotedJudge, cases: Mapping[str, Case], sheets: Sequence[
     `cases` are counted and left out: the digest of a case is over its context, so that no other is meant.
 
     Raises:
-        BenchError: A sheet cannot be read or asks another question, a vote contradicts one that is there, or
+        BenchError: A sheet cannot be read, a vote contradicts one that is there, or
             no label is on one of the cases. Then nothing is stored.
     """
     votes: list[VoteRecord] = []
@@ -260,8 +260,6 @@ def import_votes(judge: VotedJudge, cases: Mapping[str, Case], sheets: Sequence[
     for path in sheets:
         numbers: Counter[str] = Counter()
         for answers in read_answers(path):
-            if answers.kind is not SheetKind.SUFFICIENCY:
-                raise BenchError(f"{path} asks for node types: score it with `bench validate score`.")
             for digest, label in answers.labels.items():
                 if digest not in cases:
                     elsewhere.add(digest)

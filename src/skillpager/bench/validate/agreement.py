@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from skillpager.bench.data.folder import BenchFolder
 from skillpager.bench.data.records import read_records
-from skillpager.bench.judge.sheets import LABELS, Answers, SheetKind, read_answers
-from skillpager.bench.report import paper
+from skillpager.bench.judge.sheets import LABELS, Answers, read_answers
 from skillpager.bench.report.statistics import LEVEL, SAMPLES, SEED, Interval, bootstrap
 from skillpager.bench.validate.sample import CaseKey, key_file
 from skillpager.errors import BenchError, require_extra
@@ -24,14 +23,6 @@ ALL, BY_VOTES, ANNOTATORS = "all", "votes", "annotators"
 VALIDATION = "validation"
 # cases without a label that a warning names
 NAMED_CASES = 5
-# the paper's agreement in per cent, κ and macro-F1 in per cent, where it has them
-PUBLISHED: Mapping[tuple[SheetKind, str], tuple[float, float | None, float | None]] = {
-    **{
-        (SheetKind.SUFFICIENCY, name): (row.agreement, row.kappa, None)
-        for name, row in paper.JUDGE_AGREEMENT.items()
-    },
-    (SheetKind.TYPES, ALL): (paper.PARSER_ACCURACY, None, paper.PARSER_MACRO_F1),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,13 +131,12 @@ class Scores:
     """The scores of answered sheets.
 
     Attributes:
-        rater: A judge's id, or `parser`.
+        rater: The judge's id.
         groups: Agreement of each annotator with the rater, on all cases and on each division of two or more
             parts; then of each two annotators.
         missing: Cases without a label, by sheet.
     """
 
-    kind: SheetKind
     rater: str
     groups: tuple[Group, ...]
     missing: Mapping[str, tuple[str, ...]]
@@ -163,7 +153,7 @@ class Scores:
 
 
 def score_sheets(sheets: Sequence[Path], *, key: Path | None = None) -> Scores:
-    """Return how the annotators of one sample agree with the judge or parser, and with each other.
+    """Return how the annotators of one sample agree with the judge, and with each other.
 
     Args:
         sheets: Answered copies, or exports of Label Studio.
@@ -174,7 +164,7 @@ def score_sheets(sheets: Sequence[Path], *, key: Path | None = None) -> Scores:
             not have, or the sheets are not of one sample.
         MissingExtraError: scikit-learn is not installed.
 
-    Reference: paper §4.2, §5.1.
+    Reference: paper §4.2.
     """
     keys: dict[str, CaseKey] = {}
     answered: list[Answers] = []
@@ -192,7 +182,7 @@ def score_sheets(sheets: Sequence[Path], *, key: Path | None = None) -> Scores:
                 f"{path} has the case {strange[0]}, which {place} does not: name its own key, by --key."
             )
         answered += found
-    labels = list(LABELS[answered[0].kind])
+    labels = list(LABELS)
     groups = [group for answers in answered for group in _score_groups(keys, answers)]
     for one, two in combinations(answered, 2):
         if common := [case for case in keys if case in one.labels and case in two.labels]:
@@ -200,7 +190,7 @@ def score_sheets(sheets: Sequence[Path], *, key: Path | None = None) -> Scores:
             both = measure_agreement(ours, theirs, labels)
             groups.append(Group(one.annotator, ANNOTATORS, two.annotator, both))
     missing = {each.annotator: tuple(case for case in keys if case not in each.labels) for each in answered}
-    return Scores(answered[0].kind, next(iter(keys.values())).rater, tuple(groups), missing)
+    return Scores(next(iter(keys.values())).rater, tuple(groups), missing)
 
 
 def find_key(sheet: Path) -> Path:
@@ -227,7 +217,7 @@ def _score_groups(keys: Mapping[str, CaseKey], answers: Answers) -> Iterator[Gro
             divided += [(by, name, [key for key in labelled if key.parts[by] == name]) for name in names]
     for by, name, members in divided:
         people = [answers.labels[key.case] for key in members]
-        agreement = measure_agreement(people, [key.rated for key in members], list(LABELS[answers.kind]))
+        agreement = measure_agreement(people, [key.rated for key in members], list(LABELS))
         yield Group(answers.annotator, by, name, agreement)
 
 
@@ -237,10 +227,8 @@ def note_agreement(folder: BenchFolder, scores: Scores) -> None:
     `bench report` reads it there.
 
     Raises:
-        BenchError: The sheet is one of node types, or the manifest is damaged.
+        BenchError: The manifest is damaged.
     """
-    if scores.kind is not SheetKind.SUFFICIENCY:
-        raise BenchError(f"{scores.groups[0].sheet} asks for node types: only a judge's agreement is stored.")
     noted = {
         group.name: {
             "cases": group.agreement.cases,

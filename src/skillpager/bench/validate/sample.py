@@ -1,19 +1,17 @@
-"""Samples for people: contexts that a judge has judged, and nodes that the parser has typed.
+"""Samples for people of contexts that a judge has judged.
 
 The cases that are drawn from a stratum, and their order, follow from digests of the cases: the same data
 give the same sheet, in any order of recording. `SHEET.key.jsonl` holds what annotators must not see.
 
-Reference: paper §4.2 (contexts), §5.1 (nodes).
+Reference: paper §4.2.
 """
 
-from bisect import bisect_right
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
+from operator import itemgetter
 from pathlib import Path
-
-import numpy as np
 
 from skillpager.bench.data.folder import BenchFolder
 from skillpager.bench.data.records import Record, write_records
@@ -22,24 +20,16 @@ from skillpager.bench.judge.sheets import (
     LABEL_STUDIO,
     SPREADSHEET_CELL,
     SUFFICIENT,
-    SheetKind,
     drawn_digest,
     write_sheet,
 )
 from skillpager.bench.run.methods import parse_method
 from skillpager.errors import BenchError
-from skillpager.types import NodeType
 
-# both samples of the paper (§4.2, §5.1)
-SAMPLE_SIZE = 96
+SAMPLE_SIZE = 96  # paper §4.2
 # the paper names no four; these are its methods without the full document, which it calls a reference (§4.3)
 METHODS = ("greedy_graph", "topk_dependency", "chunk_mmr", "mmr")
-# skills are cut into three size classes of equal number, by their nodes
-SIZES = ("small", "medium", "large")
-# text shown on either side of a node: about a screen
-AROUND_CHARS = 600
 KEY_SUFFIX = ".key.jsonl"
-PARSER = "parser"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,23 +37,21 @@ class CaseKey(Record):
     """What annotators must not see of a case.
 
     Attributes:
-        rater: Id of the judge, or `parser`.
-        rated: The label that the rater gave.
+        rater: Id of the judge.
+        rated: The label that it gave.
         parts: The parts of the sample that the case is in, such as `{"votes": "2-1", "method": "mmr"}`.
         about: Ids of what it is about.
     """
 
     case: str
-    kind: SheetKind
     rater: str
     rated: str
     parts: Mapping[str, str]
     about: Mapping[str, str]
 
 
-Stratum = tuple[str, ...]
-# the stratum of a case, its key without the name that it gets in the sheet, and its texts
-Candidate = tuple[Stratum, CaseKey, tuple[str, ...]]
+# the key of a case without the name that it gets in the sheet, and its texts
+Candidate = tuple[CaseKey, tuple[str, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,13 +59,11 @@ class Sample:
     """A drawn sample.
 
     Attributes:
-        kind: The question.
         cases: The texts of each case, in the order of the sheet.
         keys: Their keys, in the same order.
         warnings: Its shortcomings, one sentence each.
     """
 
-    kind: SheetKind
     cases: Mapping[str, tuple[str, ...]]
     keys: tuple[CaseKey, ...]
     warnings: tuple[str, ...]
@@ -105,16 +91,34 @@ def sample_judgments(
     methods = list(dict.fromkeys(parse_method(method).label for method in methods))
     candidates, others = _judged(folder, judge, methods)
     # as many votes as most verdicts have
-    totals = Counter(sum(map(int, key.parts["votes"].split("-"))) for _, key, _ in candidates)
+    totals = Counter(sum(map(int, key.parts["votes"].split("-"))) for key, _ in candidates)
     votes = totals.most_common(1)[0][0] if totals else 1
-    patterns = [f"{more}-{votes - more}" for more in range(votes, votes // 2, -1)]
     aside = {
         "judged on another context": others,
         f"not judged by {votes} votes": totals.total() - totals[votes],
     }
     warnings = [f"{count} set aside: {reason}" for reason, count in aside.items() if count]
+    patterns = [f"{more}-{votes - more}" for more in range(votes, votes // 2, -1)]
     strata = list(product(methods, (SUFFICIENT, INSUFFICIENT), patterns))
-    return _draw(SheetKind.SUFFICIENCY, strata, candidates, size, warnings)
+    wanted = max(1, size // len(strata))
+    digests = [drawn_digest([*key.parts.values(), *key.about.values()]) for key, _ in candidates]
+    ranked = sorted(
+        ((digest, *candidate) for digest, candidate in zip(digests, candidates, strict=True)),
+        key=itemgetter(0),
+    )
+    drawn = []
+    for method, label, pattern in strata:
+        parts = {"votes": pattern, "method": method}
+        chosen = [each for each in ranked if (each[1].rated, each[1].parts) == (label, parts)][:wanted]
+        drawn += chosen
+        if len(chosen) < wanted:
+            warnings.append(f"{method} {label} {pattern}: {len(chosen)} of {wanted} cases, there are no more")
+    cases, keys = dict[str, tuple[str, ...]](), []
+    for row, (digest, key, texts) in enumerate(sorted(drawn, key=itemgetter(0)), 1):
+        case = f"c{row:02d}-{digest[:6]}"
+        cases[case] = texts
+        keys.append(replace(key, case=case))
+    return Sample(cases, tuple(keys), tuple(warnings))
 
 
 def _judged(folder: BenchFolder, judge: str, methods: Sequence[str]) -> tuple[list[Candidate], int]:
@@ -151,85 +155,9 @@ def _judged(folder: BenchFolder, judge: str, methods: Sequence[str]) -> tuple[li
             label = SUFFICIENT if verdict.sufficient else INSUFFICIENT
             parts = {"votes": verdict.pattern, "method": method}
             about = {"query": verdict.query, "skill": skill.id, "context_sha256": verdict.context_sha256}
-            key = CaseKey("", SheetKind.SUFFICIENCY, judge, label, parts, about)
             texts = skill.name, skill.description, queries[verdict.query], one.context
-            candidates.append(((method, label, verdict.pattern), key, texts))
+            candidates.append((CaseKey("", judge, label, parts, about), texts))
     return candidates, others
-
-
-def sample_types(folder: BenchFolder, *, size: int = SAMPLE_SIZE) -> Sample:
-    """Return a sample of nodes, as many of each predicted type, or all where there are fewer.
-
-    Within a type, subsets of the benchmark and sizes of skills give one node in turn, so that they are as
-    equal as they can be.
-
-    Raises:
-        BenchError: The folder has no nodes, or nodes of skills that it does not have.
-
-    Reference: paper §5.1.
-    """
-    nodes = folder.nodes()
-    if not nodes:
-        raise BenchError(f"{folder.path} has no nodes: make them with `skillpager bench run`.")
-    skills = {skill.id: skill for skill in folder.skills()}
-    sizes = size_classes(Counter(node.skill for node in nodes))
-    candidates: list[Candidate] = []
-    for node in nodes:
-        skill = skills.get(node.skill)
-        text = dict(skill.files).get(node.file) if skill else None
-        if skill is None or text is None:
-            raise BenchError(
-                f"{folder.path} has a node of the file {node.file!r} of skill {node.skill!r}, which it does "
-                "not have: restore its skills.jsonl, or run again."
-            )
-        before = text[max(0, node.start - AROUND_CHARS) : node.start]
-        after = text[node.end : node.end + AROUND_CHARS]
-        parts, about = {"subset": skill.subset, "size": sizes[skill.id]}, {"skill": skill.id, "node": node.id}
-        key = CaseKey("", SheetKind.TYPES, PARSER, node.type, parts, about)
-        candidates.append(((node.type,), key, (skill.name, before, text[node.start : node.end], after)))
-    return _draw(SheetKind.TYPES, [(str(kind),) for kind in NodeType], candidates, size)
-
-
-def _draw(
-    kind: SheetKind,
-    strata: Sequence[Stratum],
-    candidates: Sequence[Candidate],
-    size: int,
-    warnings: Sequence[str] = (),
-) -> Sample:
-    """Return a sample with as many candidates of each stratum, of whose parts each gives one in turn."""
-    wanted = max(1, size // len(strata))
-    ranked = sorted(
-        (
-            (drawn_digest([*key.parts.values(), *key.about.values()]), stratum, key, texts)
-            for stratum, key, texts in candidates
-        ),
-        key=lambda member: member[:2],
-    )
-    turns = Counter[Stratum]()
-    members: dict[Stratum, list[tuple[int, str, CaseKey, tuple[str, ...]]]] = {name: [] for name in strata}
-    for digest, stratum, key, texts in ranked:
-        if stratum in members:
-            part = (*stratum, *key.parts.values())
-            turns[part] += 1
-            members[stratum].append((turns[part], digest, key, texts))
-    drawn, short = [], []
-    for stratum, own in members.items():
-        drawn += sorted(own, key=lambda member: member[:2])[:wanted]
-        if len(own) < wanted:
-            short.append(f"{' '.join(stratum)}: {len(own)} of {wanted} cases, there are no more")
-    cases, keys = dict[str, tuple[str, ...]](), []
-    for row, (_, digest, key, texts) in enumerate(sorted(drawn, key=lambda member: member[1]), 1):
-        case = f"c{row:02d}-{digest[:6]}"
-        cases[case] = texts
-        keys.append(replace(key, case=case))
-    return Sample(kind, cases, tuple(keys), (*warnings, *short))
-
-
-def size_classes(nodes: Mapping[str, int]) -> dict[str, str]:
-    """Return the size class of each skill, given its number of nodes; equal numbers are of one class."""
-    bounds = np.quantile(list(nodes.values()), [1 / 3, 2 / 3], method="lower").tolist()
-    return {skill: SIZES[bisect_right(bounds, count - 1)] for skill, count in nodes.items()}
 
 
 def write_sample(path: Path, sample: Sample) -> tuple[Path, tuple[str, ...]]:
@@ -243,7 +171,7 @@ def write_sample(path: Path, sample: Sample) -> tuple[Path, tuple[str, ...]]:
         raise BenchError("No case could be drawn: run and judge methods first.")
     if key.exists():
         raise BenchError(f"{key} exists, and it may hold answers: name another file, or remove it.")
-    write_sheet(path, sample.kind, sample.cases)
+    write_sheet(path, sample.cases)
     write_records(key, sample.keys)
     long = [case for case, texts in sample.cases.items() if max(map(len, texts)) >= SPREADSHEET_CELL]
     if not long or path.suffix == LABEL_STUDIO:
