@@ -104,7 +104,8 @@ def judge(
     from skillpager.bench.data.folder import BenchFolder
 
     run = BenchFolder(folder)
-    check_judge(judge, (EVIDENCE, LLM))
+    if judge not in (EVIDENCE, LLM):
+        raise UsageError(f"Unknown judge {judge!r}: choose {EVIDENCE} or {LLM}.")
     if exchange.export and exchange.import_:
         raise UsageError("--export and --import are two commands: the answers come in between.")
     if exchange.import_ and methods:
@@ -118,16 +119,10 @@ def judge(
     elif exchange.import_:
         _import_votes(run, options, exchange.import_, exchange.name or "")
     else:
-        judge_contexts(run, methods, judge, votes, options)
+        _judge_contexts(run, methods, judge, votes, options)
 
 
-def check_judge(name: str, known: Sequence[str]) -> None:
-    """Raise a `UsageError` for an unknown judge."""
-    if name not in known:
-        raise UsageError(f"Unknown judge {name!r}: choose {', '.join(known[:-1])} or {known[-1]}.")
-
-
-def judge_contexts(
+def _judge_contexts(
     run: "BenchFolder", methods: str | None, judge: str, votes: int, options: ModelOptions
 ) -> None:
     """Judge the contexts of the chosen methods, and print the outcome; exit code 1 if cases are left."""
