@@ -33,7 +33,6 @@ from skillpager.bench.data.records import (
 )
 from skillpager.bench.judge.sheets import INSUFFICIENT, SUFFICIENT
 from skillpager.bench.report import paper
-from skillpager.bench.report.results import Results
 from skillpager.bench.validate.agreement import (
     ALL,
     ANNOTATORS,
@@ -375,8 +374,8 @@ def test_the_papers_numbers_come_out(judged_sheet: Path, folder: BenchFolder) ->
     assert groups["all"].confusion == ((39, 8), (9, 40))
 
     note_agreement(folder, scores)
-    results = Results(folder, JUDGE).validation
-    assert (results["all"].cases, round(results["2-1"].rate, 4), results.keys()) == (
+    noted = folder.manifest()["validation"][JUDGE]
+    assert (noted["all"]["cases"], round(noted["2-1"]["rate"], 4), noted.keys()) == (
         96,
         0.7917,
         paper.JUDGE_AGREEMENT.keys(),
