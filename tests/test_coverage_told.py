@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from conftest import SAMPLES
 from http_running import running
-from mcp_clients import answer, form_of, server_of, text_of
+from mcp_clients import answer, server_of, text_of
 from skillpager import SkillPager
 from skillpager.cli.app import app
 from skillpager.integrations.langchain import SkillPagerRetriever
@@ -60,19 +60,11 @@ def test_the_http_service(unsure: Callable[[float], None], pager: SkillPager) ->
         form = service.client.post("/v1/page", json={"skill": NAME, "query": QUERY}).json()
         assert form["covered"] == pytest.approx(0.12)
         assert form["text"].startswith(LINE)
-        described = service.client.get("/v1/openapi.json").json()["components"]["schemas"]
-    for schema, names in (
-        ("PageAnswer", {"covered", "least_tokens"}),
-        ("SelectionAnswer", {"covered", "score_kind"}),
-        ("PageRequest", {"fill"}),
-    ):
-        assert names <= described[schema]["properties"].keys()
 
 
 def test_the_mcp_server(unsure: Callable[[float], None], pager: SkillPager) -> None:
     result = answer(server_of(pager, SAMPLES), "load_skill", name=NAME, query=QUERY)
     assert text_of(result).startswith(LINE)
-    assert form_of(result)["covered"] == 0.12
 
 
 def test_the_adapters(unsure: Callable[[float], None], pager: SkillPager) -> None:
