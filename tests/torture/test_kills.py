@@ -28,7 +28,7 @@ AMOUNTS = {"indexing": (6, 350), "paging": (6, 350), "installing": (10, 300)}
 LONGEST_LIFE = 0.04
 PAGED = range(12)
 BEFORE = {
-    ".json": '{\n  // mine\n  "other": [1, 2],\n  "mcpServers": {}\n}\n',
+    ".json": '{\n  // mine\n  "other": [1, 2],\n  "mcpServers": {\n    "other": {}\n  }\n}\n',
     ".toml": '# mine\n[other]\nx = "é"\n',
 }
 
