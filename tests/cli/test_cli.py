@@ -1,7 +1,6 @@
 """The command line as a real process: what each command prints, where, and with which exit code."""
 
 import json
-import os
 import re
 import shlex
 import signal
@@ -31,7 +30,7 @@ from cli_process import (
 from openai_server import OpenAIServer, Reply, openai_server  # noqa: F401
 from skillpager import SkillPager
 from skillpager.cli.messages import MAX_WARNINGS
-from skillpager.errors import install_command, missing_extra, read_extras
+from skillpager.errors import install_command, read_extras
 from skillpager.output.outline import explain_page
 from skillpager.settings import Settings
 
@@ -183,18 +182,6 @@ def test_explain_says_on_stderr_why_even_when_quiet(skillpager: Run, library: Sk
     assert done.err.endswith("To change it: raise --max-nodes.\n")
 
 
-def test_explain_lists_the_best_of_what_a_page_lacks(skillpager: Run, library: SkillPager) -> None:
-    options = ("-k", "3", "--strategy", "mmr")
-    page = library.page(SAMPLES / "postgres-backup", QUERY, max_nodes=3, strategy="mmr")
-    assert page.selection is not None
-    on_page = {node.id for node in page.nodes}
-    left = [skip for skip in page.selection.skipped if skip.node.id not in on_page]
-    best = [skip.node.id for skip in sorted(left, key=lambda skip: -skip.marginal)[:5]]
-    said = skillpager("page", POSTGRES, QUERY, *options, "--explain", "-q").err
-    listed = said.partition(f"Left out {len(left)} (the page has its number of nodes); the best 5:\n")[2]
-    assert re.findall(r"^  (n\d+) ", listed, re.MULTILINE) == best
-
-
 def test_explain_as_json_holds_what_speaks_for_each_node(skillpager: Run, library: SkillPager) -> None:
     explained = skillpager("page", POSTGRES, QUERY, "--explain", "--json").json
     told = library.reasons(SAMPLES / "postgres-backup", QUERY)
@@ -207,12 +194,6 @@ def test_explain_as_json_holds_what_speaks_for_each_node(skillpager: Run, librar
 def test_explain_tells_no_needs_where_none_are_estimated(skillpager: Run, options: list[str]) -> None:
     assert "needed" not in skillpager("page", POSTGRES, QUERY, *options, "--explain", "-q").err
     assert "reasons" not in skillpager("page", POSTGRES, QUERY, *options, "--explain", "--json").json
-
-
-def test_query_comes_from_stdin(skillpager: Run) -> None:
-    piped = skillpager("page", POSTGRES, "-", "-k", "5", stdin=f"{QUERY}\n".encode())
-    assert piped.code == 0
-    assert piped.out == skillpager("page", POSTGRES, QUERY, "-k", "5").out
 
 
 def test_skill_comes_from_stdin_and_no_command_is_promised(skillpager: Run) -> None:
@@ -264,14 +245,6 @@ def test_outline_is_a_map_and_its_commands_print_what_they_say(skillpager: Run, 
     assert skillpager(command, *words).out.rstrip() == library.expand(source, words[-1]).text.rstrip()
     command, *words = shlex.split(every)
     assert skillpager(command, *words).out == library.outline(source, nodes=True)
-
-
-def test_outline_of_stdin_names_no_command(skillpager: Run) -> None:
-    text = skillpager("outline", "-", stdin=b"# A\n\nOpen the valve.\n").out
-    assert text.splitlines()[1:] == [
-        "A L1-3 4t: 1 step",
-        "[… each line is a section without the sections below it]",
-    ]
 
 
 def test_outline_json_holds_headings_and_nodes(skillpager: Run) -> None:
@@ -335,19 +308,6 @@ def test_index_tells_what_it_did_and_skips_what_is_cached(tmp_path: Path) -> Non
     assert all(re.fullmatch(r"\d+\.\d\d s", row[3]) for row in rows)
     again = run("index", SAMPLES / "git-bisect", SAMPLES / "git-bisect", env=env)
     assert [line.split("\t")[3] for line in again.out.splitlines()] == ["time", "cached"]
-
-
-def test_index_does_not_look_into_what_is_stored(tmp_path: Path) -> None:
-    """A damaged index stays until a page loads it."""
-    env = environment(tmp_path / "cache", samples=False, SKILLPAGER_ENCODER="hashing")
-    invoke("index", SAMPLES / "git-bisect", env=env)
-    with sqlite3.connect(invoke("cache", "info", "--json", env=env).json["path"]) as database:
-        database.execute("UPDATE indexes SET checksum = ''")
-    again = invoke("index", SAMPLES / "git-bisect", env=env)
-    assert (again.code, again.out.splitlines()[1].split("\t")[3]) == (0, "cached")
-    assert invoke("cache", "verify", env=env).code == 1
-    invoke("page", SAMPLES / "git-bisect", "skip a commit", env=env)
-    assert invoke("cache", "verify", env=env).code == 0
 
 
 def test_one_bad_skill_does_not_stop_the_others(skillpager: Run, tmp_path: Path) -> None:
@@ -636,41 +596,7 @@ def test_output_is_utf8_in_any_locale(skillpager: Run) -> None:
     assert "常见问题" in done.out
 
 
-def test_without_arguments_help_is_shown(warm_cache: Path) -> None:
-    done = run(env=environment(warm_cache))
-    assert done.code == 2
-    assert "Usage: skillpager [OPTIONS] COMMAND" in done.out + done.err
-
-
 # ---- surroundings
-
-
-@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="file permissions are not those of POSIX")
-def test_without_a_cache_or_a_home_that_can_be_written_pages_come_from_memory(
-    warm_cache: Path, tmp_path: Path
-) -> None:
-    env = environment(warm_cache, HOME=str(tmp_path / "home"), XDG_CONFIG_HOME="", XDG_CACHE_HOME="")
-    del env["SKILLPAGER_CACHE_DIR"]
-    (tmp_path / "home").write_text("in the place of the folder: nothing can be made in it, not even by root")
-    done = run("page", BISECT, "skip a commit", "-k", "1", env=env)
-    assert done.code == 0
-    assert done.out == run("page", BISECT, "skip a commit", "-k", "1", env=environment(warm_cache)).out
-    warning, told = done.err.splitlines()
-    assert re.match(
-        r"warning: indexes are not stored, they stay in memory for now: .*SKILLPAGER_CACHE_DIR", warning
-    )
-    assert told.startswith("1 of 11 nodes")
-    assert (tmp_path / "home").is_file()
-
-
-def test_a_module_of_an_extra_is_known_by_its_package() -> None:
-    extra, packages = next(
-        (extra, packages) for extra, packages in read_extras().items() if extra == "openai"
-    )
-    told = missing_extra(f"{packages[0]}.client")
-    assert told is not None
-    assert install_command(extra) in str(told)
-    assert missing_extra("no_such_module") is None
 
 
 @pytest.mark.skipif(

@@ -1,7 +1,6 @@
 """What a person gets wrong on the command line: exit code, one clear paragraph, no traceback."""
 
 import re
-import subprocess
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
@@ -64,17 +63,6 @@ def test_wrong_key_is_told_as_json_and_never_shown(server: OpenAIServer, tmp_pat
     assert "sk-wrong" not in done.err
 
 
-def test_wrong_key_of_the_llm(server: OpenAIServer, tmp_path: Path) -> None:
-    variables = {"BASE_URL": server.base_url, "API_KEY": "sk-wrong", "MODEL": "m"}
-    env = environment(
-        tmp_path / "cache", **{f"SKILLPAGER_LLM_{name}": value for name, value in variables.items()}
-    )
-    done = run("outline", BISECT, "--classifier", "llm", env=env)
-    assert done.code == 1
-    assert re.match(r"error: Batch 1 of \d+ .*refused the API key \(status 401\)", done.err)
-    assert "sk-wrong" not in done.err
-
-
 def test_an_endpoint_that_fails_every_skill_is_asked_no_more(server: OpenAIServer, tmp_path: Path) -> None:
     env = environment(tmp_path / "cache", SKILLPAGER_EMBED_BASE_URL=server.base_url)
     done = run("index", SAMPLES, "--encoder", "openai:m", "--jobs", "1", "--json", env=env)
@@ -115,39 +103,3 @@ def test_a_store_that_cannot_be_opened_costs_a_warning_and_commands_for_it_say_w
         assert done.code == 1
         assert str(tmp_path / "cache") in done.err + done.out
         assert "Traceback" not in done.err
-
-
-def test_a_project_file_that_is_a_device_stops_no_command(tmp_path: Path) -> None:
-    (tmp_path / "skillpager.toml").symlink_to("/dev/zero")
-    done = run("cache", "info", env=environment(tmp_path / "cache"), cwd=tmp_path)
-    assert done.code == 0
-    assert done.err.count("warning: skillpager.toml cannot be read") == 1
-
-
-@pytest.fixture
-def tiny_disk(tmp_path: Path) -> Iterator[Path]:
-    """A disk with room for an empty store, and for no index."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=192k", "tmpfs", str(folder)], capture_output=True, check=False
-    )
-    if mounted.returncode:
-        pytest.skip("mounting a small disk is not permitted here")
-    yield folder
-    subprocess.run(["umount", str(folder)], check=True)
-
-
-def test_full_disk_costs_the_cache_but_not_the_page(tiny_disk: Path) -> None:
-    env = {**environment(tiny_disk.parent / "cache"), "SKILLPAGER_CACHE_DIR": str(tiny_disk)}
-    skill = "examples/skills/kubernetes-debugging"
-    done = run("page", skill, "pod stuck in Pending", env=env)
-    assert done.code == 0
-    assert done.out.startswith(f"[Page of a skill. […] = omitted lines; read: skillpager show {skill} L2-9]")
-    assert "warning: the index of kubernetes-debugging is not stored" in done.err
-    assert "disk" in done.err
-    indexed = run("index", skill, env=env)
-    assert indexed.code == 1
-    assert indexed.out == ""
-    assert "disk is full" in indexed.err
-    assert "free some space" in indexed.err

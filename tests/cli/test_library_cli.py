@@ -5,9 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from cli_process import ROOT, SAMPLES, environment, run
-from skillpager.json_types import to_json
-from skillpager.library.checks import check_library
+from cli_process import ROOT, environment, run
 from skillpager.library.skill_checks import Kind
 
 ODD = "examples/skills/odd-markdown/SKILL.md"
@@ -33,12 +31,6 @@ def test_findings_are_lines_that_editors_link(env: dict[str, str]) -> None:
         "here): put the value in quotes, or mend the indentation\n"
     )
     assert done.err == "10 skills: 1 error and 0 warnings (1 front-matter)\n"
-
-
-def test_json_is_what_the_library_returns(env: dict[str, str]) -> None:
-    done = run("library", "check", SAMPLES, "--json", env=env)
-    assert (done.code, done.err) == (1, "")
-    assert json.loads(done.out) == to_json(check_library([SAMPLES]))
 
 
 def test_warnings_alone_are_success(tmp_path: Path, env: dict[str, str]) -> None:

@@ -117,11 +117,7 @@ def hook(
 
 
 def read_prompt(data: bytes) -> Prompt | None:
-    """Return the prompt of an event; None for another event or another JSON object.
-
-    Raises:
-        SettingsError: The data are not a JSON object.
-    """
+    """Return the prompt of an event; None for another event or another JSON object."""
     try:
         event = json.loads(data)
     except (ValueError, RecursionError):

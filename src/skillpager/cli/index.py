@@ -138,13 +138,8 @@ def prepare_routing(pager: "SkillPager", texts: Sequence[str]) -> list[FoundSkil
 def find_targets(texts: Sequence[str], settings: Settings, found: Sequence[FoundSkill] = ()) -> list[Source]:
     """Return the skills that the arguments name, each once; a failed source for each that names none.
 
-    Args:
-        texts: The arguments; none for all known skills that are not shadowed.
-        settings: Settings of this process.
-        found: The skills below the folders among the arguments, or all known ones.
-
-    Raises:
-        SkillError: There are no arguments, and no skill is known.
+    Without arguments these are all known skills that are not shadowed. `found` are the skills below the
+    folders among the arguments, or all known ones.
     """
     targets: dict[str, Source] = {}  # by address or real path
     for text in texts:

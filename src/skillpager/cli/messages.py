@@ -69,11 +69,7 @@ def are_notes_shown() -> bool:
 
 
 def confirm(question: str, *, yes: bool, remedy: str) -> None:
-    """Ask for confirmation on the terminal, unless `--yes` was given; the answer "no" ends the command.
-
-    Raises:
-        UsageError: There is no terminal to ask on.
-    """
+    """Ask for confirmation on the terminal, unless `--yes` was given; the answer "no" ends the command."""
     if yes:
         return
     if not sys.stdin.isatty():

@@ -66,12 +66,9 @@ def check_folders(named: Sequence[Path]) -> Sequence[Path]:
 def open_library(
     named: Sequence[Path], options: StoreOptions, *, folders: Sequence[Path] | None = None
 ) -> Library:
-    """Return the skills of folders that the settings let pass; their pager is made when it is needed.
+    """Return the skills of the named, else of the conventional folders, as far as the settings let them pass.
 
-    Args:
-        named: Arguments of the command; none for the conventional folders.
-        options: Its options.
-        folders: Folders to search instead, which need not be there.
+    Their pager is made when it is needed. `folders` are searched instead; they need not be there.
     """
     settings = choose_settings(options)
     return Library(

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from threading import Lock
 from types import MappingProxyType
 
 from skillpager.display_text import one_line
@@ -36,8 +35,6 @@ _TINT = "22"  # opacity of fills, hexadecimal: black text is legible on every co
 _MARKUP = re.compile(r"^[\s>|#*+-]+|`{3,}\S*|~{3,}\S*|\*\*")
 _LINK = re.compile(r"!?\[([^\]]*)\]\([^)\s]*\)")
 _TABLE_RULE = re.compile(r"(?:\|\s*)*:?-{3,}:?\s*\|[\s|:-]*")
-
-_settings = Lock()  # Matplotlib's settings belong to the process
 
 
 def to_dot(index: SkillIndex) -> str:
@@ -76,18 +73,11 @@ def _quoted(text: str) -> str:
 def own_settings(changes: Mapping[str, object], *, extra: str, purpose: str) -> Iterator[None]:
     """Draw with Matplotlib's defaults and some changes, then restore the settings of the process.
 
-    A picture's bytes therefore do not depend on other drawings of the process.
-
-    Args:
-        changes: Settings for this picture.
-        extra: Extra that installs Matplotlib, for the error message.
-        purpose: The feature that needs Matplotlib, as the subject of a sentence.
-
-    Raises:
-        MissingExtraError: Matplotlib is not installed.
+    A picture's bytes therefore do not depend on other drawings of the process. `extra` and `purpose` are
+    those of `require_extra`.
     """
     matplotlib = require_extra("matplotlib", extra=extra, purpose=purpose)
-    with _settings, matplotlib.rc_context():
+    with matplotlib.rc_context():
         matplotlib.rcdefaults()
         matplotlib.rcParams.update({"svg.hashsalt": "skillpager", "text.hinting": "no_hinting", **changes})
         yield

@@ -63,14 +63,8 @@ SKIPPED: dict[str, tuple[str, str]] = {
     SkipReason.MAX_TOKENS: ("the page would be too long", "raise --max-tokens"),
     SkipReason.SUFFICIENCY: ("the page probably has all that is needed", "raise --sufficiency"),
     SkipReason.NEGATIVE_MARGINAL: ("repeats the page more than it helps", "raise --lambda"),
-    SkipReason.BELOW_THRESHOLD: (
-        "adds too little for its tokens",
-        "ask for --sufficiency 0.95, or for --fill with --max-tokens",
-    ),
-    SkipReason.NOT_REACHED: (
-        "the strategy did not come to it",
-        "name more of the task in the query, or leave out --strategy",
-    ),
+    SkipReason.BELOW_THRESHOLD: ("adds too little for its tokens", "ask for --sufficiency 0.95, or --fill"),
+    SkipReason.NOT_REACHED: ("the strategy did not come to it", "name more of the task in the query"),
     SkipReason.NOT_IN_POOL: ("the strategy picks no nodes of its type", "leave out --strategy"),
 }
 
