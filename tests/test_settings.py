@@ -140,20 +140,6 @@ def test_a_wrong_variable_names_itself(tmp_path: Path) -> None:
         load(tmp_path, SKILLPAGER_MAX_TOKENS="many")
 
 
-def test_faults_are_collected_and_the_rest_is_used(tmp_path: Path) -> None:
-    faults: list[SettingsError] = []
-    (tmp_path / "user.toml").write_text('style = "gold"\nmax_tokens = 9\nfill = "on"\n', encoding="utf-8")
-    settings = load_settings(
-        environ={"SKILLPAGER_MAX_NODES": "many", "SKILLPAGER_SCOPE": "body"},
-        project_file=None,
-        user_file=tmp_path / "user.toml",
-        faults=faults,
-    )
-    assert (settings.style, settings.max_tokens, settings.fill) == ("marked", 9, True)
-    assert (settings.max_nodes, settings.scope) == (None, "body")
-    assert [str(fault).partition(" ")[0] for fault in faults] == ["style", "max_nodes"]
-
-
 @pytest.mark.parametrize(
     ("variable", "meant"),
     [

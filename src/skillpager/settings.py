@@ -74,8 +74,6 @@ _LIBRARY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 # the address of a PostgreSQL server; one `@` ends user and password, in which it is written %40
 _ADDRESS = re.compile(r"postgres(ql)?://([^@/?#\s]*@)?[^@\s]*")
 
-# what is done with a setting that is not valid: it is raised, collected or logged
-Fail = Callable[[SettingsError], None]
 Reader = Callable[[object], object]
 
 # ---- readers: from a value of a file or variable to that of a setting; a `ValueError` says what it must be
@@ -87,29 +85,25 @@ def _text(value: object) -> str:
     return value
 
 
-def _number(kind: type[int] | type[float], what: str, holds: Callable[[float], bool]) -> Reader:
+def _number(kind: type[int] | type[float], least: float, most: float) -> Reader:
     def read(value: object) -> float:
         try:
             number = kind(str(value))
         except ValueError:
             number = math.nan
-        if isinstance(value, bool) or not holds(number):
-            raise ValueError(f"it must be {what}")
+        if isinstance(value, bool) or not least <= number <= most:
+            noun = "whole number" if kind is int else "number"
+            raise ValueError(f"it must be a {noun} from {least:,} to {most:,}")
         return number
 
     return read
 
 
-_WHOLE = _number(int, f"a whole number from 0 to {MAX_NUMBER:,}", lambda number: 0 <= number <= MAX_NUMBER)
-_REQUESTS = _number(
-    int, f"a whole number from 1 to {MAX_REQUESTS:,}", lambda number: 1 <= number <= MAX_REQUESTS
-)
-_SECONDS = _number(
-    *(float, f"a number of seconds, above 0 and at most {MAX_SECONDS:,}"),
-    lambda number: 0 < number <= MAX_SECONDS,
-)
-_WEIGHT = _number(float, "a number from 0 to 1", lambda number: 0 <= number <= 1)
-_CHANCE = _number(float, "a number above 0 and at most 1", lambda number: 0 < number <= 1)
+_WHOLE = _number(int, 0, MAX_NUMBER)
+_REQUESTS = _number(int, 1, MAX_REQUESTS)
+_SECONDS = _number(float, 0.001, MAX_SECONDS)
+_WEIGHT = _number(float, 0, 1)
+_CHANCE = _number(float, 0.001, 1)
 
 
 def _truth(value: object) -> bool:
@@ -284,7 +278,6 @@ def load_settings(
     environ: Mapping[str, str] | None = None,
     project_file: Path | None = Path(PROJECT_FILE),
     user_file: Path | None = None,
-    faults: list[SettingsError] | None = None,
 ) -> Settings:
     """Return the settings of this process.
 
@@ -292,7 +285,6 @@ def load_settings(
         environ: Environment variables; the process's own by default.
         project_file: `skillpager.toml` of the current folder; only defaults of `page` are read from it.
         user_file: `config.toml` of the user's configuration folder.
-        faults: Where given, what is not valid is appended to it and left out, and nothing is raised.
 
     Raises:
         SettingsError: A file or value is not valid.
@@ -300,27 +292,21 @@ def load_settings(
     environment = os.environ if environ is None else environ
     user_file = user_file or platformdirs.user_config_path(APP) / "config.toml"
 
-    def fail(error: SettingsError) -> None:
-        if faults is None:
-            raise error
-        faults.append(error)
-
-    settings = _from_file(Settings(), user_file, trusted=True, fail=fail)
+    settings = _from_file(Settings(), user_file, trusted=True)
     if project_file is not None:
-        settings = _from_file(settings, project_file, trusted=False, fail=_ignore)
-    return _from_environment(settings, environment, fail)
+        settings = _from_file(settings, project_file, trusted=False)
+    return _from_environment(settings, environment)
 
 
-def _ignore(error: SettingsError) -> None:
-    logger.warning("%s It is ignored.", error)
-
-
-def _from_file(settings: Settings, path: Path, *, trusted: bool, fail: Fail) -> Settings:
+def _from_file(settings: Settings, path: Path, *, trusted: bool) -> Settings:
+    """Apply the settings of a file; what is wrong in one that is not trusted is a warning."""
     changes: dict[str, Any] = {}
     try:
         loaded = _load_toml(path)
     except SettingsError as error:
-        fail(error)
+        if trusted:
+            raise
+        logger.warning("%s It is ignored.", error)
         return settings
     for name, value in loaded.items():
         try:
@@ -332,7 +318,9 @@ def _from_file(settings: Settings, path: Path, *, trusted: bool, fail: Fail) -> 
             if trusted or _may_choose(name, value, path):
                 changes[name] = _convert(name, value, str(path))
         except SettingsError as error:
-            fail(error)
+            if trusted:
+                raise
+            logger.warning("%s It is ignored.", error)
     return replace(settings, **changes)
 
 
@@ -386,7 +374,7 @@ def _shown(value: object) -> str:
     return text if len(text) <= MAX_SHOWN_CHARS else f"{text[:MAX_SHOWN_CHARS]}…"
 
 
-def _from_environment(settings: Settings, environ: Mapping[str, str], fail: Fail) -> Settings:
+def _from_environment(settings: Settings, environ: Mapping[str, str]) -> Settings:
     """Apply the SKILLPAGER_ variables, then fall back to OPENAI_BASE_URL and OPENAI_API_KEY.
 
     OPENAI_API_KEY is used only with OpenAI's own address or that of OPENAI_BASE_URL, never with another
@@ -396,10 +384,7 @@ def _from_environment(settings: Settings, environ: Mapping[str, str], fail: Fail
     known = {PREFIX + name.upper(): name for name in _FIELDS}
     for variable, name in known.items():
         if value := environ.get(variable, ""):
-            try:
-                changes[name] = _convert(name, value, f"the environment variable {variable}")
-            except SettingsError as error:
-                fail(error)
+            changes[name] = _convert(name, value, f"the environment variable {variable}")
     for variable in environ:
         if not variable.startswith(PREFIX) or variable in known:
             continue

@@ -16,7 +16,7 @@ from skillpager.cli.messages import FAILED, print_json, print_text, reported
 from skillpager.cli.options import AsJson, IndexOptions
 from skillpager.cli.session import choose_settings
 from skillpager.cli.views import counted
-from skillpager.errors import SettingsError, SkillPagerError, install_command, read_extras
+from skillpager.errors import SkillPagerError, install_command, read_extras
 from skillpager.settings import Settings, hide_secrets, is_address, load_settings
 
 PACKAGE = "skillpager"
@@ -47,22 +47,19 @@ def doctor(options: IndexOptions, as_json: AsJson = False) -> None:
     """Check the installation and run a short self-test.
 
     Prints versions, each setting with its source, which extras are installed, and the result of each check.
-    A mistake in a configuration file or a variable is one of the results; the other settings are checked
-    without it. The exit code is 1 if a check fails.
+    The exit code is 1 if a check fails.
 
     \b
     Examples:
       skillpager doctor
       skillpager doctor --json
     """
-    faults: list[SettingsError] = []
-    settings = choose_settings(options, faults=faults)
+    settings = choose_settings(options)
     extras: dict[str, list[str]] = {"installed": [], "available": []}
     for extra, packages in read_extras().items():
         missing = any(package_version(package) == NOT_INSTALLED for package in packages)
         extras["available" if missing else "installed"].append(extra)
-    checks = [Check("settings", False, str(fault)) for fault in faults]
-    checks += [_check("cache", _open_cache, settings), _check("self-test", _page_a_skill, settings)]
+    checks = [_check("cache", _open_cache, settings), _check("self-test", _page_a_skill, settings)]
     healthy = all(check.ok for check in checks)
     python = f"{platform.python_version()} ({sys.executable})"
     facts = {"version": package_version(), "python": python, "platform": platform.platform()}
@@ -100,9 +97,9 @@ def _sources(settings: Settings) -> list[tuple[str, str, str]]:
     """Return name, value and origin of each setting; no key and no password is shown."""
     layers = {
         "default": Settings(),
-        "user file": load_settings(environ={}, project_file=None, faults=[]),
-        "project file": load_settings(environ={}, faults=[]),
-        "environment": load_settings(faults=[]),
+        "user file": load_settings(environ={}, project_file=None),
+        "project file": load_settings(environ={}),
+        "environment": load_settings(),
         "option": settings,
     }
     found = []

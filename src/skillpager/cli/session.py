@@ -33,14 +33,14 @@ STDIN = "-"
 STDIN_PLACE = "stdin"
 
 
-def choose_settings(options: StoreOptions, *, faults: list[SettingsError] | None = None) -> Settings:
-    """Return the settings of this process, with options applied; `faults` as in `load_settings`."""
+def choose_settings(options: StoreOptions) -> Settings:
+    """Return the settings of this process, with options applied."""
     chosen = {name: value for name, value in asdict(options).items() if value}
     try:
         check_library(chosen.get("library", DEFAULT_LIBRARY))
     except ValueError as error:
         raise SettingsError(f"--library is {chosen['library']!r}: {error}.") from error
-    return replace(load_settings(faults=faults), **chosen)
+    return replace(load_settings(), **chosen)
 
 
 def library_name(settings: Settings) -> str | None:
