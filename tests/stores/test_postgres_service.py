@@ -68,7 +68,7 @@ def test_doctor_makes_the_tables_and_shows_no_password(env: dict[str, str], data
     done = invoke("doctor", env=env)
     assert done.code == 0, done.out
     assert re.search(
-        r"^  cache +ok: postgresql://…@\S+ \(PostgreSQL 18\.\d+, not encrypted\) allows reading and saving: 0 indexes, 0 B$",
+        r"^  cache +ok: postgresql://…@\S+ \(PostgreSQL 18\.\d+, not encrypted\) allows reading and saving: 0 indexes, 0 bytes$",
         done.out,
         re.MULTILINE,
     )

@@ -2,7 +2,7 @@
 
 import re
 import time
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.filesize import decimal
@@ -14,7 +14,9 @@ from skillpager.cli.views import counted, print_table
 from skillpager.json_types import to_json
 from skillpager.library.routing.catalog import Catalog
 from skillpager.settings import cache_folder
-from skillpager.stores.sql import DamagedEntry, SqlStore
+
+if TYPE_CHECKING:
+    from skillpager.stores.sql import SqlStore
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?) ?([kmgt]?)b?", re.IGNORECASE)
 
@@ -65,6 +67,8 @@ def verify(place: StoreOptions, as_json: AsJson = False) -> None:
     Examples:
       skillpager cache verify
     """
+    from skillpager.stores.sql import DamagedEntry  # numpy
+
     opened, catalog = _open(place)
     damaged = opened.verify() if opened.exists() else []
     if catalog.path.exists():
@@ -124,7 +128,7 @@ def evict(
     note(f"{counted(len(removed), 'index', 'indexes')} deleted, {decimal(opened.size)} left")
 
 
-def _open(options: StoreOptions) -> tuple[SqlStore, Catalog]:
+def _open(options: StoreOptions) -> tuple["SqlStore", Catalog]:
     """Return the store of indexes, and what is stored of skills on this machine, whatever the store."""
     from skillpager.factories import make_store  # numpy
 
