@@ -20,8 +20,7 @@ import pytest
 from index_builder import assert_same_index, build_index
 from messages import raises
 from skillpager.errors import StoreError
-from skillpager.stores.connection import Database
-from skillpager.stores.sqlite import SCHEMA, SqliteStore
+from skillpager.stores.sqlite import SCHEMA, Database, SqliteStore
 from skillpager.types import SkillIndex, Span
 from store_places import Place
 

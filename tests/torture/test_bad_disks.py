@@ -135,7 +135,7 @@ def pipe(folder: Path) -> None:
 
 def locked(folder: Path) -> None:
     """Hold the lock of writers for ever, in this process."""
-    from skillpager.stores import connection as stores
+    from skillpager.stores import sqlite as stores
 
     stores.BUSY_TIMEOUT = 0.1
     SqliteStore.__init__.__kwdefaults__["busy_timeout"] = 0.1

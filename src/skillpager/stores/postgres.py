@@ -6,7 +6,6 @@ Connections are those of psycopg's pool, which checks each before it is used and
 import json
 import logging
 import os
-import re
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -102,6 +101,9 @@ _CHANGES = """
     WHERE libraries.name = ? ORDER BY skills.version"""
 _CONTENTS = "SELECT name, version, content FROM skills WHERE library = ? AND name = ANY(?) AND NOT removed"
 
+_UNREACHABLE = (
+    "cannot be reached: start the server, or correct the address, the role, its password or sslmode"
+)
 _OTHER_TABLES = errors.UndefinedTable, errors.UndefinedColumn, errors.InvalidSchemaName
 _REASONS: dict[type[BaseException], str] = {
     errors.InsufficientPrivilege: (
@@ -117,17 +119,6 @@ _REASONS: dict[type[BaseException], str] = {
     **dict.fromkeys(
         _OTHER_TABLES, "has other tables than this SkillPager makes: use one release on all hosts"
     ),
-}
-# of a failure to connect libpq gives no code, only the words of the server
-_REFUSALS = {
-    "authentication failed|no password|no pg_hba.conf entry|role .* (does not exist|is not)": (
-        "refuses this role or its password: correct them"
-    ),
-    "permission denied": "does not allow this role to connect: grant it CONNECT",
-    "database .* does not exist": "is not on this server: make it with `createdb`, or correct its name",
-    "SSL|TLS|certificate": "cannot be reached in the way that sslmode asks for: set up TLS, or correct it",
-    "too many|connection slots": "has too many connections: use fewer processes",
-    "": "cannot be reached: start the server, or correct the address",
 }
 
 
@@ -272,10 +263,9 @@ class PostgresStore(SqlStore):
     def _explain(self, error: psycopg.Error) -> StoreError:
         """Return the error that says what is wrong with the store, and what to do; without secrets."""
         said = " ".join((error.diag.message_primary or str(error)).split()).rstrip(".")
-        reason = _REASONS.get(type(error), "")
-        if not reason and error.sqlstate is None:
-            reason = next(reason for pattern, reason in _REFUSALS.items() if re.search(pattern, said))
-        reason = reason or "cannot be used: see the log of the server"
+        # of a failure to connect libpq gives no code, only the words of the server
+        other = _UNREACHABLE if error.sqlstate is None else "cannot be used: see the log of the server"
+        reason = _REASONS.get(type(error), other)
         return StoreError(f"The index store {self.place} {reason} (PostgreSQL: {said}).")
 
 

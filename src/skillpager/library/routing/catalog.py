@@ -16,7 +16,7 @@ from pathlib import Path
 
 from skillpager.files import FileStamps
 from skillpager.library.discovery import FoundSkill, Reading
-from skillpager.stores.connection import Database, Schema
+from skillpager.stores.sqlite import Database, Schema
 
 FILE_NAME, WORDS = "catalog.db", "words"
 SEPARATOR = os.fsencode(os.sep)
