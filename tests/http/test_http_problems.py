@@ -45,18 +45,12 @@ def problem(answer: httpx.Response) -> dict[str, Any]:
     [
         ({"max_token": 5}, "max_token", "not permitted"),
         ({"max_tokens": "5"}, "max_tokens", "valid integer"),
-        ({"max_nodes": -1}, "max_nodes", "greater than or equal to 0"),
         ({"max_nodes": 10**30}, "max_nodes", "less than or equal"),
-        ({"max_nodes": True}, "max_nodes", "valid integer"),
         ({"sufficiency": 0}, "sufficiency", "greater than 0"),
-        ({"mmr_lambda": 1.5}, "mmr_lambda", "less than or equal to 1"),
-        ({"scope": "all"}, "scope", "'skill' or 'body'"),
         ({"style": "html"}, "style", "'marked', 'plain' or 'xml'"),
         ({"query": ""}, "query", "at least 1 character"),
         ({"query": "x" * 9000}, "query", "at most 8000"),
-        ({"query": None}, "query", "valid string"),
         ({"query": "\ud800"}, "query", "unicode"),
-        ({"explain": 1}, "explain", "valid boolean"),
     ],
 )
 def test_a_wrong_field_is_named(

@@ -24,7 +24,6 @@ from messages import raises
 from postgres_server import PASSWORD, PostgresServer
 from skillpager import SkillPager
 from skillpager.errors import StoreError
-from skillpager.settings import Settings
 from skillpager.stores.postgres import POOL_SIZE, PostgresStore
 from store_places import Place
 
@@ -248,27 +247,6 @@ def test_pages_are_made_while_the_server_is_away(
         assert "stay in memory" in warning.getMessage()
         own_server.start()
         assert [entry.name for entry in pager.store.entries()] == ["git-bisect"]
-
-
-# ---- pages
-
-
-def test_pages_are_those_of_the_file(database: str, tmp_path: Path) -> None:
-    queries = ("restore one table", "what to do if it fails", "name every step")
-    with (
-        closing(SkillPager(settings=Settings(cache_dir=tmp_path))) as file,
-        closing(SkillPager(settings=Settings(cache_dir=tmp_path / "no", store=database))) as builder,
-        closing(SkillPager(settings=Settings(cache_dir=tmp_path / "no", store=database))) as reader,
-    ):
-        for skill in sorted(path.parent for path in SAMPLES.glob("*/SKILL.md")):
-            index = file.index(skill)
-            builder.index(skill)
-            assert_same_index(reader.store.load(index.key, index.skill), index)
-            for query in queries:
-                expected = file.page(skill, query)
-                assert reader.page(skill, query) == expected
-        assert len(reader.store.entries()) == len(file.store.entries())
-    assert not (tmp_path / "no").exists()
 
 
 # ---- documentation
