@@ -64,6 +64,47 @@ def test_a_list_is_written_sorted_and_read_again(tmp_path: Path) -> None:
     assert read_learned_from(tmp_path) == set(digests)
 
 
+@pytest.mark.parametrize(
+    ("content", "fault"),
+    [
+        (None, "it is missing"),
+        (b"", "it is empty"),
+        (b"\xff\n", "invalid start byte"),
+        (b"a" * 64 + b"\n" + b"b" * 30, "line 2 is 'bbb"),
+        (b"<html>\n", "line 1 is '<html>'"),
+    ],
+)
+@pytest.mark.parametrize("name", ["ENCODER", "TYPES", "NAVIGATOR"])
+def test_a_shipped_model_without_a_readable_list_is_an_error(
+    name: str, content: bytes | None, fault: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(learned, name, tmp_path)
+    if content is not None:
+        (tmp_path / LEARNED_FROM).write_bytes(content)
+    folder = write_results(tmp_path / "run", {"navigator": [True], "exec_only": [True]})
+    folder.update_manifest({"run": {"encoder": "builtin", "classifier": "local"}})
+    with pytest.raises(BenchError) as caught:
+        Results(folder, "evidence")
+    assert str(tmp_path / LEARNED_FROM) in str(caught.value)
+    assert fault in str(caught.value)
+    assert "restore it: `" in str(caught.value)
+
+
+def test_a_run_stops_at_a_missing_list(seen: Path) -> None:
+    Path("models/encoder", LEARNED_FROM).unlink()
+    said = invoke("bench", "run", "--data", seen.name, "--out", "results", "--jobs", "1", "--methods", "mmr")
+    assert said.code == 1
+    assert "learned_from.txt does not list what the model has learned from (it is missing)" in said.err
+    assert BenchFolder(Path("results")).methods() == []
+
+
+def test_a_model_of_others_may_have_no_list_but_no_damaged_one(tmp_path: Path) -> None:
+    assert read_learned_from(tmp_path / "none") == frozenset()
+    (tmp_path / LEARNED_FROM).write_text("no digest\n")
+    with pytest.raises(BenchError, match="write the SHA-256 of each training document"):
+        read_learned_from(tmp_path)
+
+
 # ---- what methods read
 
 

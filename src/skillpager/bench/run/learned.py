@@ -6,6 +6,7 @@ is recognised, byte for byte; `near_copy_of` in a folder's `manifest.json` marks
 `read_evidence` leaves out.
 """
 
+import re
 from collections.abc import Collection, Iterable, Mapping
 from functools import cache
 from pathlib import Path
@@ -14,12 +15,14 @@ from skillpager.bench.run.methods import Method, parse_method
 from skillpager.bench.run.windows import CHUNK_MMR
 from skillpager.classifiers.local import MODEL, LocalClassifier
 from skillpager.encoders.builtin import ENCODER_ID, MODEL_FOLDER
+from skillpager.errors import BenchError, reinstall_command
 from skillpager.files import write_file
 
 LEARNED_FROM = "learned_from.txt"
 # the entry of a run's manifest: the number of its skills that each method has learned from
 LEARNED = "learned"
 ALLOW_TRAINED = "--allow-trained"
+_DIGEST = re.compile(r"[0-9a-f]{64}")
 SHIPPED = ENCODER, TYPES, NAVIGATOR = (
     MODEL_FOLDER,
     MODEL_FOLDER.parents[1].joinpath(MODEL).parent,
@@ -49,9 +52,38 @@ def write_learned_from(folder: Path, digests: Iterable[str]) -> None:
 
 @cache
 def read_learned_from(folder: Path) -> frozenset[str]:
-    """Return the SHA-256 of the documents that the model in a folder has learned from, if it lists any."""
-    path = folder / LEARNED_FROM
-    return frozenset(path.read_text(encoding="utf-8").split()) if path.is_file() else frozenset()
+    """Return the SHA-256 of the documents that the model in a folder has learned from.
+
+    It is empty for a model of others that has no list.
+
+    Raises:
+        BenchError: The list is damaged, or a shipped model has none: without it nothing would be refused.
+    """
+    path, is_shipped = folder / LEARNED_FROM, folder in (ENCODER, TYPES, NAVIGATOR)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError as error:
+        if is_shipped:
+            raise _damaged(path, "it is missing", is_shipped=True) from error
+        return frozenset()
+    except (OSError, UnicodeDecodeError) as error:
+        raise _damaged(path, str(error), is_shipped=is_shipped) from error
+    digests = text.splitlines()
+    for number, line in enumerate(digests, 1):
+        if not _DIGEST.fullmatch(line):
+            raise _damaged(path, f"line {number} is {line[:80]!r}", is_shipped=is_shipped)
+    if is_shipped and not digests:
+        raise _damaged(path, "it is empty", is_shipped=True)
+    return frozenset(digests)
+
+
+def _damaged(path: Path, fault: str, *, is_shipped: bool) -> BenchError:
+    remedy = (
+        f"restore it: `{reinstall_command()}`"
+        if is_shipped
+        else "write the SHA-256 of each training document on a line of its own, in lower case"
+    )
+    return BenchError(f"{path} does not list what the model has learned from ({fault}): {remedy}.")
 
 
 def learned_from(method: Method, *, encoder: str, classifier: str) -> frozenset[str]:
