@@ -10,8 +10,8 @@ from skillpager.settings import Settings
 
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "skillpager"
-MAX_LINES = 40_900
-MAX_FILES = 242
+MAX_LINES = 30_300
+MAX_FILES = 190
 MAX_TOP_LEVEL_FILES = 16
 MAX_WORDS_OF_DOCS = 30_000
 MAX_PAGES_OF_DOCS = 13
