@@ -164,7 +164,7 @@ def test_files_that_hosts_load_whole_are_short(tmp_path: Path) -> None:
     skill(tmp_path / "a", "line\n" * 496)
     assert "SKILL.md has 502 lines (over 500)" in the(tmp_path).problem
     shutil.rmtree(tmp_path / "a")
-    skill(tmp_path / "a", " ".join(["word"] * 5_100))
+    skill(tmp_path / "a", " ".join(["word"] * 5_500))
     assert "tokens (over 5,000)" in the(tmp_path).problem
 
 
