@@ -455,24 +455,16 @@ def test_doctor_tells_where_settings_come_from_and_what_is_missing(skillpager: R
         ('encoder = "hashing"\nenocder = "hashing"', "did you mean encoder?"),
     ],
 )
-def test_doctor_outlives_a_broken_configuration_file(
+def test_doctor_names_a_broken_configuration_file(
     skillpager: Run, tmp_path: Path, content: str, fault: str
 ) -> None:
     (tmp_path / "config" / "skillpager").mkdir(parents=True)
     file = tmp_path / "config" / "skillpager" / "config.toml"
     file.write_text(content, encoding="utf-8")
-    variables = {"XDG_CONFIG_HOME": str(tmp_path / "config"), "SKILLPAGER_MAX_NODES": "many"}
-    done = skillpager("doctor", "--json", **variables)
+    done = skillpager("doctor", XDG_CONFIG_HOME=str(tmp_path / "config"))
     assert done.code == 1
-    checks = done.json["checks"]
-    failed = [check["detail"] for check in checks if not check["ok"]]
-    assert len(failed) == 2
-    assert str(file) in failed[0]
-    assert fault in failed[0]
-    assert "SKILLPAGER_MAX_NODES" in failed[1]
-    assert [check["name"] for check in checks if check["ok"]] == ["cache", "self-test"]
-    encoder = "hashing" if "hashing" in content else "builtin"
-    assert done.json["settings"]["encoder"]["value"] == encoder
+    assert str(file) in done.err
+    assert fault in done.err
 
 
 def test_doctor_fails_when_paging_does(skillpager: Run, openai_server: OpenAIServer) -> None:  # noqa: F811

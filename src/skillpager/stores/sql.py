@@ -15,8 +15,6 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-import numpy as np
-
 from skillpager.errors import StoreError
 from skillpager.types import (
     Edge,
@@ -244,6 +242,8 @@ def encode(index: SkillIndex) -> bytes:
     Raises:
         ValueError: `index` breaks its own contract: spans, shapes or numbers do not fit.
     """
+    import numpy as np  # slow to import: commands without indexes do not wait for it
+
     skill, n_nodes = index.skill, len(index.nodes)
     if index.embeddings.ndim != 2 or index.embeddings.shape[0] != n_nodes:
         raise ValueError(f"embeddings must be ({n_nodes}, dim), not {index.embeddings.shape}")
@@ -279,6 +279,8 @@ def decode(data: bytes, skill: Skill) -> SkillIndex:
     Raises:
         DamagedBlobError: They are not those of this skill, or cannot be decoded.
     """
+    import numpy as np
+
     if not data.startswith(MAGIC):
         raise DamagedBlobError("it is of another format")
     stream, files = io.BytesIO(data), skill.files
