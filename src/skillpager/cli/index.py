@@ -4,6 +4,7 @@ import os
 import time
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -30,10 +31,32 @@ from skillpager.library import FoundSkill, Library
 from skillpager.library.agent_folders import search_folders, shown_folders
 from skillpager.library.published import Publisher
 from skillpager.settings import Settings
-from skillpager.types import Skill
+from skillpager.types import Skill, TokenCounter
 
 if TYPE_CHECKING:
     from skillpager.pager import SkillPager
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """How many processes index, and what becomes of skills that are not named."""
+
+    jobs: Annotated[
+        int | None,
+        typer.Option("--jobs", "-j", metavar="N", min=1, help="Processes. [default: one per processor]"),
+    ] = None
+    ray: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS",
+            help="Index on a Ray cluster: HOST:PORT; local for one that is started for the run; auto for "
+            "that of RAY_ADDRESS or of this machine, else local.",
+        ),
+    ] = None
+    prune: Annotated[
+        bool,
+        typer.Option("--prune", help="Take skills that are not named here out of the store's library."),
+    ] = False
 
 
 @reported
@@ -47,23 +70,8 @@ def index(
             "[default: all known skills]",
         ),
     ] = None,
-    jobs: Annotated[
-        int | None,
-        typer.Option("--jobs", "-j", metavar="N", min=1, help="Processes. [default: one per processor]"),
-    ] = None,
     *,
-    ray: Annotated[
-        str | None,
-        typer.Option(
-            metavar="ADDRESS",
-            help="Index on a Ray cluster: HOST:PORT; local for one that is started for the run; auto for "
-            "that of RAY_ADDRESS or of this machine, else local.",
-        ),
-    ] = None,
-    prune: Annotated[
-        bool,
-        typer.Option("--prune", help="Take skills that are not named here out of the store's library."),
-    ] = False,
+    run: RunOptions,
     options: PagerOptions,
     as_json: AsJson = False,
 ) -> None:
@@ -84,45 +92,52 @@ def index(
     started = time.monotonic()
     pager = session.open_pager(options)
     pager.store.entries()  # a store that cannot be used is an error: better before the work than after it
-    library = session.library_name(pager.settings)
-    if prune and library is None:
-        raise UsageError("--prune needs a library: name a PostgreSQL database with --store.")
-    if library is not None and pager.settings.scope == "body":
-        raise UsageError("Whole skills are published: leave out the scope body, or add --library none.")
+    library = library_to_publish(pager.settings, prune=run.prune)
     try:
         found = prepare_routing(pager, paths or [])
-        publisher = None
-        if library is not None:
-            from skillpager.stores.postgres import PostgresStore  # numpy
-
-            assert isinstance(pager.store, PostgresStore)
-            publisher = Publisher(pager.store.library(library), found)
-
-        def publish(outcome: Outcome, skill: Skill) -> None:
-            if publisher is not None:
-                publisher.publish(skill, Path(outcome.place), outcome.key)
-
+        publisher = None if library is None else open_publisher(pager, library, found)
         targets = find_targets(paths or [], pager.settings, found)
-        with progress_bar("skills") as progress:
-            outcomes = index_skills(pager, targets, jobs=jobs, ray=ray, progress=progress, finished=publish)
+        outcomes = index_targets(pager, targets, run, publisher)
     except KeyboardInterrupt:
         note("interrupted: what is done is kept, and the same command goes on from there")
         raise
+    print_outcomes(outcomes, pager.token_counter, seconds=time.monotonic() - started, as_json=as_json)
     complete = all(outcome.stored for outcome in outcomes)
-    if any(outcome.error is None for outcome in outcomes):
-        session.note_estimates(pager.token_counter)
-    print_outcomes(outcomes, exact=pager.token_counter.exact, as_json=as_json)
-    if len(outcomes) > 1:
-        note(summary(outcomes, seconds=time.monotonic() - started))
-    if lost := sum(outcome.error is None and not outcome.stored for outcome in outcomes):
-        warn(
-            f"{counted(lost, 'index', 'indexes')} not kept, because the store is full or was emptied: raise "
-            "the setting max_cache_bytes and index them again."
-        )
     if publisher is not None:
-        report_published(publisher, prune=prune, complete=complete)
+        report_published(publisher, prune=run.prune, complete=complete)
     if not complete:
         raise typer.Exit(FAILED)
+
+
+def library_to_publish(settings: Settings, *, prune: bool) -> str | None:
+    """Return the library in which skills are published, None for none; wrong options are a `UsageError`."""
+    library = session.library_name(settings)
+    if prune and library is None:
+        raise UsageError("--prune needs a library: name a PostgreSQL database with --store.")
+    if library is not None and settings.scope == "body":
+        raise UsageError("Whole skills are published: leave out the scope body, or add --library none.")
+    return library
+
+
+def open_publisher(pager: "SkillPager", library: str, found: list[FoundSkill]) -> Publisher:
+    """Return what publishes skills in a library of the pager's store."""
+    from skillpager.stores.postgres import PostgresStore  # numpy
+
+    assert isinstance(pager.store, PostgresStore)
+    return Publisher(pager.store.library(library), found)
+
+
+def index_targets(
+    pager: "SkillPager", targets: Sequence[Source], run: RunOptions, publisher: Publisher | None
+) -> list[Outcome]:
+    """Index skills, publish each as soon as it is indexed, and return what became of them."""
+
+    def publish(outcome: Outcome, skill: Skill) -> None:
+        if publisher is not None:
+            publisher.publish(skill, Path(outcome.place), outcome.key)
+
+    with progress_bar("skills") as progress:
+        return index_skills(pager, targets, jobs=run.jobs, ray=run.ray, progress=progress, finished=publish)
 
 
 def prepare_routing(pager: "SkillPager", texts: Sequence[str]) -> list[FoundSkill]:
@@ -176,10 +191,14 @@ def report_published(publisher: Publisher, *, prune: bool, complete: bool) -> No
         warn("nothing is removed from the library, since some skills failed")
 
 
-def print_outcomes(outcomes: Sequence[Outcome], *, exact: bool, as_json: bool) -> None:
+def print_outcomes(
+    outcomes: Sequence[Outcome], counter: TokenCounter, *, seconds: float, as_json: bool
+) -> None:
     """Print the indexed skills to stdout and the failures to stderr."""
     indexed = [outcome for outcome in outcomes if outcome.error is None]
     failed = [(outcome.place, outcome.error) for outcome in outcomes if outcome.error is not None]
+    if indexed:
+        session.note_estimates(counter)
     if as_json:
         skills = [
             {
@@ -195,11 +214,11 @@ def print_outcomes(outcomes: Sequence[Outcome], *, exact: bool, as_json: bool) -
             for outcome in indexed
         ]
         failures = [{"path": path, **error_json(error)} for path, error in failed]
-        print_json({"skills": skills, "failed": failures, "tokens_exact": exact})
+        print_json({"skills": skills, "failed": failures, "tokens_exact": counter.exact})
     elif indexed:
         rows = []
         for outcome in indexed:
-            tokens = f"{'' if exact else 'about '}{outcome.tokens:,}"
+            tokens = f"{'' if counter.exact else 'about '}{outcome.tokens:,}"
             took = "cached" if outcome.cached else f"{outcome.seconds:.2f} s"
             shown = took if outcome.stored else "not kept"  # evicted by those behind it
             rows.append([outcome.name, f"{outcome.nodes:,}", tokens, shown, outcome.place])
@@ -208,6 +227,13 @@ def print_outcomes(outcomes: Sequence[Outcome], *, exact: bool, as_json: bool) -
     warn_of_some(warnings, remedy="`skillpager library check` reports them by skill")
     for _, error in failed if as_json else failed[:MAX_WARNINGS]:
         print_error(error, as_json=as_json)
+    if len(outcomes) > 1:
+        note(summary(outcomes, seconds=seconds))
+    if lost := sum(not outcome.stored for outcome in indexed):
+        warn(
+            f"{counted(lost, 'index', 'indexes')} not kept, because the store is full or was emptied: raise "
+            "the setting max_cache_bytes and index them again."
+        )
 
 
 def summary(outcomes: Sequence[Outcome], *, seconds: float) -> str:
