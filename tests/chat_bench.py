@@ -23,8 +23,7 @@ from skillpager.bench.data.chat import Asked as Outcome
 from skillpager.bench.data.chat import ChatModel, Prices
 from skillpager.bench.data.folder import QUERIES, SKILLS, BenchFolder
 from skillpager.bench.data.records import QueryRecord, SelectionRecord, SkillRecord, write_records
-from skillpager.bench.judge.judges import Case
-from skillpager.bench.judge.judging import Docket, Judging, choose_methods, collect_cases, judge_cases
+from skillpager.bench.judge import Case, Docket, Judging, choose_methods, collect_cases, judge_cases
 from skillpager.bench.judge.votes import VOTES, VotedJudge, ask_votes, judge_id
 from skillpager.cli.app import app
 from skillpager.parsing.skill import find_entry, read_skill

@@ -31,8 +31,7 @@ from openai_server import Asked, OpenAIServer, Reply, completion, error, openai_
 from skillpager.bench import BenchFolder, JudgmentRecord, QueryRecord, evidence_coverage
 from skillpager.bench.data.folder import QUERIES
 from skillpager.bench.data.records import write_records
-from skillpager.bench.judge import Case, EvidenceJudge, judge_evidence
-from skillpager.bench.judge.judging import choose_methods, judge_cases
+from skillpager.bench.judge import Case, EvidenceJudge, choose_methods, judge_cases, judge_evidence
 from skillpager.bench.judge.votes import PROMPT_DIGEST, VotedJudge, VoteRecord
 from skillpager.errors import BenchError, SettingsError
 

@@ -27,7 +27,7 @@ from skillpager.settings import load_settings
 if TYPE_CHECKING:
     from skillpager.bench.data.chat import Bill, ChatModel
     from skillpager.bench.data.folder import BenchFolder
-    from skillpager.bench.judge.judging import Docket, Judging
+    from skillpager.bench.judge.judges import Docket, Judging
     from skillpager.json_types import JsonObject
 
 # more reasons would hide what to do about them
@@ -52,22 +52,20 @@ def queries(folder: Folder, *, options: ModelOptions) -> None:
     from skillpager.bench.data.folder import BenchFolder
 
     run = BenchFolder(folder)
-    chat = open_model(options, "bench queries", writing.MAX_RETRIES)
+    chat = _open_model(options, "bench queries", writing.MAX_RETRIES)
     missing = writing.skills_without_queries(run, chat)
-    if not agree(chat.estimate(map(writing.query_question, missing)), options):
+    if not _agree(chat.estimate(map(writing.query_question, missing)), options):
         return
     with progress_bar("skills") as progress:
         asked = writing.write_queries(run, chat, missing, jobs=options.jobs, progress=progress)
-    failures = [(skill.id, reason) for skill, reason in asked.failures]
+    failed = [{"skill": skill.id, "reason": reason} for skill, reason in asked.failures]
     total, left = len(run.skills()), len(missing) - asked.done
     if options.as_json:
-        failed = [{"skill": skill, "reason": reason} for skill, reason in failures]
         spent: JsonObject = asdict(chat.bill)
         print_json({"skills": total - left, "failed": failed, "stopped": asked.stopped, "spent": spent})
     note(f"{total - left:,} of {total:,} skills have queries, in {folder}")
-    note(bill_text(chat.bill))
     what = f"{left:,} of {total:,} skills have no queries yet"
-    end_asking(what, failures, asked.stopped, as_json=options.as_json)
+    _end_asking(what, [f"{each['skill']}: {each['reason']}" for each in failed], asked.stopped, chat, options)
 
 
 @reported
@@ -102,6 +100,7 @@ def judge(
       skillpager bench judge results --import for-anna.csv --name anna
     """
     from skillpager.bench.data.folder import BenchFolder
+    from skillpager.bench.judge.judges import EvidenceJudge, choose_methods, collect_cases, judge_cases
 
     run = BenchFolder(folder)
     if judge not in (EVIDENCE, LLM):
@@ -110,66 +109,52 @@ def judge(
         raise UsageError("--export and --import are two commands: the answers come in between.")
     if exchange.import_ and methods:
         raise UsageError("--import takes the answers on all methods: leave --methods out.")
+    if judge == LLM and not (exchange.export or exchange.import_):
+        _judge_by_model(run, methods, votes, options)
+        return
+    docket = collect_cases(run, choose_methods(run, methods))
     if exchange.export:
-        from skillpager.bench.judge.judging import export_cases
+        from skillpager.bench.judge.sheets import export_cases
 
-        docket = _collect(run, methods)
         export_cases(docket, exchange.export)
         note(f"{len(docket.cases):,} cases; then: `bench judge {folder} --import {exchange.export} --name …`")
     elif exchange.import_:
-        _import_votes(run, options, exchange.import_, exchange.name or "")
+        _import_votes(run, docket, options, exchange.import_, exchange.name or "")
     else:
-        _judge_contexts(run, methods, judge, votes, options)
-
-
-def _judge_contexts(
-    run: "BenchFolder", methods: str | None, judge: str, votes: int, options: ModelOptions
-) -> None:
-    """Judge the contexts of the chosen methods, and print the outcome; exit code 1 if cases are left."""
-    from skillpager.bench.judge.judges import EvidenceJudge
-    from skillpager.bench.judge.judging import judge_cases
-
-    if judge == EVIDENCE:
-        docket = _collect(run, methods)
         with progress_bar("contexts") as progress:
             judging = judge_cases(run, docket, EvidenceJudge(), progress=progress)
         _print_judging(run, judging, as_json=options.as_json)
-        return
-    from skillpager.bench.judge.votes import MAX_RETRIES, VotedJudge, ask_votes, judge_id, judge_question
 
-    chat, docket = open_model(options, "bench judge", MAX_RETRIES), _collect(run, methods)
-    voted, cases = VotedJudge(run, judge_id(chat.id), votes=votes), docket.cases.values()
-    if not agree(chat.estimate(judge_question(case) for case in cases for _ in voted.missing(case)), options):
+
+def _judge_by_model(run: "BenchFolder", methods: str | None, votes: int, options: ModelOptions) -> None:
+    """Ask a model about the contexts of the chosen methods, and print the outcome."""
+    from skillpager.bench.judge import votes as voting
+    from skillpager.bench.judge.judges import choose_methods, collect_cases, judge_cases
+
+    chat = _open_model(options, "bench judge", voting.MAX_RETRIES)
+    docket = collect_cases(run, choose_methods(run, methods))
+    judge, cases = voting.VotedJudge(run, voting.judge_id(chat.id), votes=votes), docket.cases.values()
+    if not _agree(chat.estimate(voting.missing_questions(judge, cases)), options):
         return
     with progress_bar("cases") as progress:
-        asked = ask_votes(voted, chat, cases, jobs=options.jobs, progress=progress)
-    judging = judge_cases(run, docket, voted)
-    unjudged = [(case.query.id, reason) for case, reason in asked.failures]
-    more: JsonObject = {
-        "unjudged": [{"query": query, "reason": reason} for query, reason in unjudged],
-        "stopped": asked.stopped,
-        "spent": asdict(chat.bill),
-    }
+        asked = voting.ask_votes(judge, chat, cases, jobs=options.jobs, progress=progress)
+    judging = judge_cases(run, docket, judge)
+    unjudged = [{"query": case.query.id, "reason": reason} for case, reason in asked.failures]
+    more: JsonObject = {"unjudged": unjudged, "stopped": asked.stopped, "spent": asdict(chat.bill)}
     _print_judging(run, judging, as_json=options.as_json, more=more)
-    note(bill_text(chat.bill))
-    left = len(docket.cases) - len(judging.verdicts)
-    what = f"{left:,} of {len(docket.cases):,} cases are not judged"
-    end_asking(what, unjudged, asked.stopped, as_json=options.as_json)
+    what = f"{len(cases) - len(judging.verdicts):,} of {len(cases):,} cases are not judged"
+    reasons = [f"{each['query']}: {each['reason']}" for each in unjudged]
+    _end_asking(what, reasons, asked.stopped, chat, options)
 
 
-def _collect(run: "BenchFolder", methods: str | None) -> "Docket":
-    """Return the cases of the chosen methods."""
-    from skillpager.bench.judge.judging import choose_methods, collect_cases
-
-    return collect_cases(run, choose_methods(run, methods))
-
-
-def _import_votes(run: "BenchFolder", options: ModelOptions, sheets: Sequence[Path], name: str) -> None:
+def _import_votes(
+    run: "BenchFolder", docket: "Docket", options: ModelOptions, sheets: Sequence[Path], name: str
+) -> None:
     """Store the votes of others, judge by them, and print the outcome."""
-    from skillpager.bench.judge.judging import judge_cases
+    from skillpager.bench.judge.judges import judge_cases
     from skillpager.bench.judge.votes import VotedJudge, import_votes, person_id
 
-    docket, judge = _collect(run, None), VotedJudge(run, person_id(name))
+    judge = VotedJudge(run, person_id(name))
     imported = import_votes(judge, docket.cases, sheets)
     if imported.elsewhere:
         warn(
@@ -211,7 +196,7 @@ def _print_judging(
     print_table(["method", "judged", "sufficient %"], rows, right=["judged", "sufficient %"])
 
 
-def open_model(options: ModelOptions, purpose: str, max_retries: int) -> "ChatModel":
+def _open_model(options: ModelOptions, purpose: str, max_retries: int) -> "ChatModel":
     """Return the model that options and settings name.
 
     Raises:
@@ -238,45 +223,44 @@ def open_model(options: ModelOptions, purpose: str, max_retries: int) -> "ChatMo
     return ChatModel(endpoint, prices=prices, max_cost=options.max_cost)
 
 
-def agree(bill: "Bill", options: ModelOptions) -> bool:
+def _agree(bill: "Bill", options: ModelOptions) -> bool:
     """Return False for a dry run, which prints the estimate; on a terminal ask for confirmation."""
+    text = f"{_bill_text(bill, 'about ')}; reasoning and repetitions come on top"
     if options.dry_run:
         if options.as_json:
             print_json({"estimate": asdict(bill)})
         else:
-            print_text(bill_text(bill, about=True))
+            print_text(text)
         return False
     if bill.requests:
-        note(bill_text(bill, about=True))
+        note(text)
         if not options.yes and sys.stdin.isatty() and sys.stderr.isatty():
             typer.confirm("Go on?", abort=True, err=True)
     return True
 
 
-def bill_text(bill: "Bill", *, about: bool = False) -> str:
-    """Return a bill in words; `about` for an estimate."""
-    roughly = "about " if about else ""
-    line = (
-        f"{counted(bill.requests, 'request')}, {roughly}{counted(bill.tokens_in, 'token')} in and "
-        f"{bill.tokens_out:,} out"
-    )
-    if bill.cost is not None:
-        line += f", {roughly}{bill.cost:.4g} at these prices"
-    return f"{line}; reasoning and repetitions come on top" if about else line
+def _bill_text(bill: "Bill", about: str = "") -> str:
+    """Return a bill in words, with `about` before its numbers."""
+    tokens = f"{about}{counted(bill.tokens_in, 'token')} in and {bill.tokens_out:,} out"
+    cost = "" if bill.cost is None else f", {about}{bill.cost:.4g} at these prices"
+    return f"{counted(bill.requests, 'request')}, {tokens}{cost}"
 
 
-def end_asking(what: str, failures: Sequence[tuple[str, str]], stopped: str, *, as_json: bool) -> None:
-    """Exit with code 1 if there are failures, each a name and a reason, or the run was stopped.
+def _end_asking(
+    what: str, failures: Sequence[str], stopped: str, chat: "ChatModel", options: ModelOptions
+) -> None:
+    """Note what was spent; exit with code 1 if there are failures or the run was stopped.
 
     `what` is the part that is left to do, such as `3 of 40 skills have no queries yet`.
     """
+    note(_bill_text(chat.bill))
     if not failures and not stopped:
         return
-    reasons = [f"{name}: {reason}" for name, reason in failures[:MAX_SHOWN]]
+    reasons = [*failures[:MAX_SHOWN]]
     if len(failures) > MAX_SHOWN:
         reasons.append(f"{len(failures) - MAX_SHOWN} more")
     if stopped:
         reasons.append(f"the run was stopped: {stopped}")
     text = f"{what}: {'; '.join(reasons)}. What is done is saved: repeat the command to go on."
-    print_error(BenchError(text), as_json=as_json)
+    print_error(BenchError(text), as_json=options.as_json)
     raise typer.Exit(FAILED)

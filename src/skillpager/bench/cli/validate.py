@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from skillpager.bench.validate.agreement import Scores
 
 PERCENT = 100
+# cases without a label that a warning names
+NAMED_CASES = 5
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
@@ -95,8 +97,8 @@ def score(
 ) -> None:
     """Report how people agree with the judge.
 
-    Agreement and Cohen's kappa with 95 % bootstrap intervals, beside the paper's, overall and by part; the
-    same of each two annotators. --json adds precision, recall and F1 of each label, and confusion matrices.
+    Agreement and Cohen's kappa with 95 % bootstrap intervals, beside the paper's, in all and by vote pattern.
+    --json adds precision, recall and F1 of each label, and confusion matrices.
 
     \b
     Examples:
@@ -109,8 +111,10 @@ def score(
     scores = score_sheets(sheets, key=key)
     if folder:
         note_agreement(BenchFolder(folder), scores)
-    for warning in scores.warnings:
-        warn(warning)
+    for sheet, cases in scores.missing.items():
+        if cases:
+            named = ", ".join(cases[:NAMED_CASES]) + (", …" if len(cases) > NAMED_CASES else "")
+            warn(f"{sheet}: {len(cases)} cases have no label and do not count ({named})")
     if as_json:
         print_json(asdict(scores))
     else:
@@ -124,12 +128,12 @@ def _print_scores(scores: "Scores") -> None:
     note(f"People (the reference) against {scores.rater}, 95 % bootstrap intervals in brackets:")
     rows = []
     for group in scores.groups:
-        measured, part = group.agreement, group.name if group.by == group.name else f"{group.by} {group.name}"
+        measured = group.agreement
         kappa = "undefined: one label only" if measured.kappa is None else _interval(measured.kappa, 3)
         own = [f"{measured.cases}", _interval(measured.rate.scaled(PERCENT), 1), kappa]
         paper = JUDGE_AGREEMENT.get(group.name)
         there = [f"{paper.agreement:g}", f"{paper.kappa:g}"] if paper else ["", ""]
-        rows.append([group.sheet, part, *own, f"{PERCENT * measured.macro_f1:.2f}", *there])
+        rows.append([group.sheet, group.name, *own, f"{PERCENT * measured.macro_f1:.2f}", *there])
     numbers = ["cases", "agreement %", "κ", "macro-F1 %", "paper %", "paper κ"]
     print_table(["sheet", "part", *numbers], rows, right=numbers)
 

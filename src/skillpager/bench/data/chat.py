@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Generic, Literal, NamedTuple, TypeVar
 
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, ValidationError
 
 from skillpager.bench.data.records import first_fault
 from skillpager.errors import SettingsError
@@ -20,6 +20,8 @@ from skillpager.tokens import default_counter
 Item = TypeVar("Item")
 Value = TypeVar("Value")
 Shape = TypeVar("Shape", bound=BaseModel)
+# called with finished and all items
+Progress = Callable[[int, int], None]
 
 # price lists are in money for so many tokens
 PRICED_TOKENS = 1_000_000
@@ -82,17 +84,29 @@ class Answer(Generic[Value]):
     tokens_out: int
 
 
+@dataclass(slots=True)
+class Asked(Generic[Item]):
+    """The outcome of many questions.
+
+    Attributes:
+        done: Number of answers.
+        failures: Items without an answer, each with the reason.
+        stopped: Why the rest was not asked; empty when all were.
+    """
+
+    done: int = 0
+    failures: list[tuple[Item, str]] = field(default_factory=list)
+    stopped: str = ""
+
+
 class ChatModel:
     """A model behind an endpoint, for many questions. Safe for many threads.
 
-    The expected price of a request is reserved while it is under way, so that the bill exceeds `max_cost` by
-    at most the amounts by which the requests under way cost more than was expected.
+    Nothing is sent that may exceed `max_cost`, but for requests that are under way at the same time.
 
     Attributes:
         id: Endpoint and model.
-        model: Name of the model, as the endpoint knows it.
         bill: The requests so far.
-        halt: When set, nothing more is asked.
 
     Raises:
         SettingsError: There is a limit without prices, or a number is negative or not finite.
@@ -109,13 +123,11 @@ class ChatModel:
         if not all(math.isfinite(number) and number >= 0 for number in given):
             raise SettingsError(f"Prices and limits must be numbers, 0 or more: {given}.")
         self.id = endpoint.id
-        self.model = endpoint.model
-        self.halt = threading.Event()
         self._endpoint = endpoint
         self._prices = prices
         self._max_cost = max_cost
+        self._halt = threading.Event()
         self._lock = threading.Lock()
-        self._reserved = 0.0
         self.bill = self._bill(0, 0, 0)
 
     def _bill(self, requests: int, tokens_in: int, tokens_out: int) -> Bill:
@@ -145,28 +157,20 @@ class ChatModel:
 
         def post(body: Mapping[str, object]) -> object:
             """Send one request if the limit allows, and add it to the bill."""
-            if self.halt.is_set():
+            if self._halt.is_set():
                 raise EndpointError("it was not asked, because the run has stopped")
+            paid = self.bill.cost or 0.0
+            if self._max_cost is not None and paid + price > self._max_cost:
+                raise EndpointError(
+                    f"the limit of {self._max_cost:g} is reached: {paid:.4g} is spent, and the next "
+                    f"question may cost {price:.2g}"
+                )
+            reply = self._endpoint.post("chat", body)
+            sent, received = _counted_tokens(reply) or expected
             with self._lock:
-                paid = self.bill.cost or 0.0
-                if self._max_cost is not None and paid + self._reserved + price > self._max_cost:
-                    raise EndpointError(
-                        f"the limit of {self._max_cost:g} is reached: {paid:.4g} is spent, and the next "
-                        f"question may cost {price:.2g}"
-                    )
-                self._reserved += price
-            try:
-                reply = self._endpoint.post("chat", body)
-                sent, received = _counted_tokens(reply) or expected
-                with self._lock:
-                    bill = self.bill
-                    self.bill = self._bill(
-                        bill.requests + 1, bill.tokens_in + sent, bill.tokens_out + received
-                    )
-                return reply
-            finally:
-                with self._lock:
-                    self._reserved -= price
+                bill = self.bill
+                self.bill = self._bill(bill.requests + 1, bill.tokens_in + sent, bill.tokens_out + received)
+            return reply
 
         value, answer = chat_json(
             self._endpoint,
@@ -180,91 +184,63 @@ class ChatModel:
         model = answer.get("model") if isinstance(answer, dict) else None
         return Answer(value, model if isinstance(model, str) else "", *(_counted_tokens(answer) or expected))
 
+    def ask_all(
+        self, items: Sequence[Item], ask: Callable[[Item], object], *, jobs: int, progress: Progress | None
+    ) -> Asked[Item]:
+        """Call `ask` with each item in up to `jobs` threads; stop when going on is pointless.
 
-class _Usage(BaseModel):
-    """The fields of `usage` that mean the same at every endpoint."""
+        `ask` calls `ChatModel.ask` and stores the answer, or raises `EndpointError`. Calls under way when a
+        run stops are awaited, so that no paid answer is lost. `progress` is called in the calling thread.
+        """
+        asked: Asked[Item] = Asked()
 
-    prompt_tokens: int = Field(ge=0)
-    completion_tokens: int = Field(ge=0)
+        def ask_one(item: Item) -> EndpointError | Literal["done"] | None:
+            """Return the failure, or None if a stop came first."""
+            if self._halt.is_set():
+                return None
+            try:
+                ask(item)
+            except EndpointError as error:
+                if self._halt.is_set():
+                    return None
+                if error.retryable or error.complaint:
+                    return error
+                # key, quota, address or money: all others would fail, too
+                asked.stopped = str(error)
+                self._halt.set()
+                return None
+            return "done"
+
+        in_a_row = 0
+        with ThreadPoolExecutor(max(1, jobs), "skillpager-bench") as pool:
+            try:
+                for number, (item, outcome) in enumerate(
+                    zip(items, pool.map(ask_one, items), strict=True), 1
+                ):
+                    if outcome == "done":
+                        asked.done += 1
+                        in_a_row = 0
+                    elif outcome is not None:
+                        asked.failures.append((item, str(outcome)))
+                        # a refusal says nothing about the next question
+                        in_a_row += not outcome.complaint
+                        if in_a_row == MAX_FAILURES_IN_A_ROW and not self._halt.is_set():
+                            asked.stopped = f"{in_a_row} failures in a row, the last: {outcome}"
+                            self._halt.set()
+                    if progress:
+                        progress(number, len(items))
+            except BaseException:
+                self._halt.set()
+                raise
+        return asked
 
 
 def _counted_tokens(answer: object) -> tuple[int, int] | None:
     """Return the tokens sent and received, as the endpoint counted them; None if it did not."""
-    try:
-        usage = read_as(_Usage, answer.get("usage") if isinstance(answer, dict) else None)
-    except ValueError:
-        return None
-    return usage.prompt_tokens, usage.completion_tokens
-
-
-@dataclass(slots=True)
-class Asked(Generic[Item]):
-    """The outcome of many questions.
-
-    Attributes:
-        done: Number of answers.
-        failures: Items without an answer, each with the reason.
-        stopped: Why the rest was not asked; empty when all were.
-    """
-
-    done: int = 0
-    failures: list[tuple[Item, str]] = field(default_factory=list)
-    stopped: str = ""
-
-
-def ask_all(
-    items: Sequence[Item],
-    ask: Callable[[Item], object],
-    *,
-    jobs: int,
-    halt: threading.Event,
-    progress: Callable[[int, int], None] | None = None,
-) -> Asked[Item]:
-    """Call `ask` with each item in up to `jobs` threads; stop when going on is pointless.
-
-    `ask` stores its answer itself, or raises `EndpointError`. Calls under way when a run stops are awaited,
-    so that no paid answer is lost. `halt` is set when the run stops, so that nothing more is asked.
-    `progress` is called in the calling thread with finished and all items.
-    """
-    asked: Asked[Item] = Asked()
-
-    def ask_one(item: Item) -> EndpointError | Literal["done"] | None:
-        """Return the failure, or None if a stop came first."""
-        if halt.is_set():
-            return None
-        try:
-            ask(item)
-        except EndpointError as error:
-            if halt.is_set():
-                return None
-            if error.retryable or error.complaint:
-                return error
-            # key, quota, address or money: all others would fail, too
-            asked.stopped = str(error)
-            halt.set()
-            return None
-        return "done"
-
-    in_a_row = 0
-    with ThreadPoolExecutor(max(1, jobs), "skillpager-bench") as pool:
-        try:
-            for number, (item, outcome) in enumerate(zip(items, pool.map(ask_one, items), strict=True), 1):
-                if outcome == "done":
-                    asked.done += 1
-                    in_a_row = 0
-                elif outcome is not None:
-                    asked.failures.append((item, str(outcome)))
-                    # a refusal says nothing about the next question
-                    in_a_row += not outcome.complaint
-                    if in_a_row == MAX_FAILURES_IN_A_ROW and not halt.is_set():
-                        asked.stopped = f"{in_a_row} failures in a row, the last: {outcome}"
-                        halt.set()
-                if progress:
-                    progress(number, len(items))
-        except BaseException:
-            halt.set()
-            raise
-    return asked
+    match answer:
+        case {"usage": {"prompt_tokens": int(sent), "completion_tokens": int(received)}}:
+            return max(0, sent), max(0, received)
+    return None
 
 
 def quote_as_data(texts: Mapping[str, str]) -> str:

@@ -8,18 +8,17 @@ import json
 import re
 import threading
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from skillpager.bench.data.chat import Asked, ChatModel, Question, ask_all, quote_as_data, read_as
+from skillpager.bench.data.chat import Asked, ChatModel, Progress, Question, quote_as_data, read_as
 from skillpager.bench.data.folder import QUERIES, BenchFolder
 from skillpager.bench.data.records import QueryRecord, SkillRecord, append_records, write_records
 from skillpager.errors import BenchError
 from skillpager.parsing.frontmatter import find_body
 
-JOBS = 8  # paper §4.1
 MAX_RETRIES = 3  # paper §4.1
 PER_SKILL = 5  # paper §4.1
 # one to three sentences are far shorter; a longer text is a small task description of its own
@@ -105,12 +104,12 @@ def write_queries(
     model: ChatModel,
     skills: Sequence[SkillRecord],
     *,
-    jobs: int = JOBS,
-    progress: Callable[[int, int], None] | None = None,
+    jobs: int,
+    progress: Progress | None = None,
 ) -> Asked[SkillRecord]:
     """Add queries for skills to `queries.jsonl` as they come, then put it in the order of the skills.
 
-    At most `jobs` requests are sent at a time. `progress` is called with finished and all skills.
+    At most `jobs` requests are sent at a time.
 
     Raises:
         MissingExtraError: The `openai` package is not installed.
@@ -128,7 +127,7 @@ def write_queries(
         with lock:
             append_records(path, records)
 
-    asked = ask_all(skills, write, jobs=jobs, halt=model.halt, progress=progress)
+    asked = model.ask_all(skills, write, jobs=jobs, progress=progress)
     places = {skill.id: place for place, skill in enumerate(folder.skills())}
     # of a skill whose queries were cut short the later ones count
     found = {record.id: record for record in folder.queries()}

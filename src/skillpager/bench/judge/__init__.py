@@ -1,8 +1,27 @@
-"""Judges: is a context sufficient for a query? The evidence measure, a language model, people.
+"""Judges: is a context sufficient for a query? The evidence measure, a language model, people."""
 
-`judging` collects cases and writes verdicts; `judges` and `votes` give them; `sheets` are for people.
-"""
+from skillpager.bench.judge.judges import (
+    Case,
+    Docket,
+    EvidenceJudge,
+    Judge,
+    Judging,
+    Verdict,
+    choose_methods,
+    collect_cases,
+    judge_cases,
+    judge_evidence,
+)
 
-from skillpager.bench.judge.judges import Case, EvidenceJudge, Judge, Verdict, judge_evidence
-
-__all__ = ["Case", "EvidenceJudge", "Judge", "Verdict", "judge_evidence"]
+__all__ = [
+    "Case",
+    "Docket",
+    "EvidenceJudge",
+    "Judge",
+    "Judging",
+    "Verdict",
+    "choose_methods",
+    "collect_cases",
+    "judge_cases",
+    "judge_evidence",
+]

@@ -12,6 +12,7 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from io import StringIO
 from pathlib import Path
 from xml.sax.saxutils import quoteattr
@@ -20,6 +21,7 @@ import pandas as pd
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from skillpager.bench.data.records import first_fault
+from skillpager.bench.judge.judges import Docket
 from skillpager.errors import BenchError
 from skillpager.files import write_file
 
@@ -30,7 +32,6 @@ LABEL_STUDIO = ".json"
 SPREADSHEET_CELL = 32_767
 # also full-width forms, which some spreadsheets read as the ASCII ones, behind any white space
 _FORMULA = re.compile(r"[\s']*[=+\-@＝＋－＠]|'*[\t\r\n\0]")
-
 
 # the criterion of paper §4.2
 LABELS: Mapping[str, str] = {
@@ -44,6 +45,20 @@ COLUMNS = ("skill", "description", "query", "context")
 def drawn_digest(identity: Sequence[str]) -> str:
     """Return the digest that gives an item its place in the drawn order."""
     return hashlib.sha256(json.dumps([SEED, *identity]).encode()).hexdigest()
+
+
+def export_cases(docket: Docket, sheet: Path) -> None:
+    """Write the cases for others to judge, in an order that reveals neither method nor skill.
+
+    Raises:
+        BenchError: The file is there already.
+    """
+    blind = sorted(docket.cases.items(), key=lambda item: drawn_digest(item[:1]))
+    texts = {
+        digest: (case.skill.name, case.skill.description, case.query.query, case.context)
+        for digest, case in blind
+    }
+    write_sheet(sheet, texts)
 
 
 def write_sheet(path: Path, cases: Mapping[str, Sequence[str]]) -> None:
@@ -81,19 +96,20 @@ def _interface() -> str:
     )
 
 
-class Answers(BaseModel):
+@dataclass(slots=True)
+class Answers:
     """The answers of one annotator: label, and note where there is one, by case."""
 
     annotator: str
-    labels: dict[str, str] = {}
-    notes: dict[str, str] = {}
+    labels: dict[str, str] = field(default_factory=dict)
+    notes: dict[str, str] = field(default_factory=dict)
 
 
 def read_answers(path: Path) -> list[Answers]:
     """Return the answers in a sheet that a spreadsheet saved, or in an export of Label Studio.
 
-    A case without a label is left out. An export may have several annotators; a CSV file has one, of the name
-    of the file.
+    A case without a label is left out; the beginning of a label suffices. An export may have several
+    annotators; a CSV file has one, of the name of the file.
 
     Raises:
         BenchError: The file cannot be read, is not a sheet, or has an unknown label or a case twice.
@@ -109,11 +125,17 @@ def read_answers(path: Path) -> list[Answers]:
     for annotator, own in rows.groupby("annotator", sort=True):
         if repeated := own["case"][own["case"].duplicated()].tolist():
             raise BenchError(f"{path} has the case {repeated[0]} twice: remove one of them.")
-        answers = Answers(annotator=str(annotator))
+        answers = Answers(str(annotator))
         for case, label, note in own[["case", "label", "note"]].itertuples(index=False):
-            if label.strip():
-                answers.labels[case] = _read_label(f"{path}: case {case}", label)
-                answers.notes[case] = note
+            word = label.strip()
+            if not word:
+                continue
+            meant = [each for each in LABELS if each.startswith(word.lower())]
+            if len(meant) != 1:
+                raise BenchError(
+                    f"{path}: case {case}: unknown label {word!r}: write one of {', '.join(LABELS)}."
+                )
+            answers.labels[case], answers.notes[case] = meant[0], note
         found.append(answers)
     return found
 
@@ -155,27 +177,16 @@ def _studio_rows(path: Path, text: str) -> pd.DataFrame:
         raise BenchError(f"{path} is not an export of Label Studio in the format JSON ({fault}).") from None
     rows = []
     for task in tasks:
-        for annotation in task.annotations:
-            parts = {part.from_name: part.value for part in annotation.result}
+        for annotation in (each for each in task.annotations if not each.was_cancelled):
             by = annotation.completed_by
             answer = {
                 "annotator": f"{path} ({by.get('email', by.get('id')) if isinstance(by, dict) else by})",
-                "label": _first(parts.get("label", {}).get("choices")),
-                "note": _first(parts.get("note", {}).get("text")),
+                "label": "",
+                "note": "",
             }
-            if not annotation.was_cancelled:
-                rows.append({name: str(value) for name, value in {**task.data, **answer}.items()})
+            for part in annotation.result:
+                match part.from_name, part.value:
+                    case ("label", {"choices": [given, *_]}) | ("note", {"text": [given, *_]}):
+                        answer[part.from_name] = str(given)
+            rows.append({name: str(value) for name, value in {**task.data, **answer}.items()})
     return pd.DataFrame(rows, columns=None if rows else ["case"])
-
-
-def _first(values: object) -> str:
-    return str(values[0]) if isinstance(values, list) and values else ""
-
-
-def _read_label(place: str, text: str) -> str:
-    """Return the label that a cell means; its beginning suffices, case and white space do not count."""
-    word = text.strip().lower()
-    meant = [label for label in LABELS if label.startswith(word)]
-    if len(meant) != 1:
-        raise BenchError(f"{place}: unknown label {text.strip()!r}: write one of {', '.join(LABELS)}.")
-    return meant[0]

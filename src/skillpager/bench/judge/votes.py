@@ -11,14 +11,14 @@ import hashlib
 import json
 import threading
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
 from pydantic import BaseModel
 
-from skillpager.bench.data.chat import Asked, ChatModel, Question, ask_all, quote_as_data, read_as
+from skillpager.bench.data.chat import Asked, ChatModel, Progress, Question, quote_as_data, read_as
 from skillpager.bench.data.folder import BenchFolder, file_name
 from skillpager.bench.data.records import JSONL, Record, append_records, read_records
 from skillpager.bench.judge.judges import Case, Judge, Verdict
@@ -194,9 +194,9 @@ def judge_id(model: str) -> str:
     return f"llm:{model}#{PROMPT_DIGEST}"
 
 
-def missing_questions(judge: VotedJudge, cases: Iterable[Case]) -> Iterable[Question]:
-    """Yield the questions for the votes that cases lack."""
-    return (judge_question(case) for case in cases for _ in judge.missing(case))
+def missing_questions(judge: VotedJudge, cases: Iterable[Case]) -> list[Question]:
+    """Return the questions for the votes that cases lack."""
+    return [judge_question(case) for case in cases for _ in judge.missing(case)]
 
 
 def ask_votes(
@@ -205,12 +205,12 @@ def ask_votes(
     cases: Iterable[Case],
     *,
     jobs: int,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress | None = None,
 ) -> Asked[Case]:
     """Ask a model, at temperature 0, for the votes that cases lack; return the outcome.
 
     The votes on a case are asked for one after another, each as if it were the first. At most `jobs` cases
-    are asked about at a time. `progress` is called with finished and all cases.
+    are asked about at a time.
 
     Raises:
         MissingExtraError: The `openai` package is not installed.
@@ -234,7 +234,7 @@ def ask_votes(
             judge.add(vote)
 
     lacking = [case for case in cases if judge.missing(case)]
-    return ask_all(lacking, ask, jobs=jobs, halt=model.halt, progress=progress)
+    return model.ask_all(lacking, ask, jobs=jobs, progress=progress)
 
 
 class Imported(NamedTuple):

@@ -3,9 +3,8 @@
 Reference: paper §4.2 and §5.1; Cohen, *A Coefficient of Agreement for Nominal Scales* (1960).
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -13,16 +12,14 @@ from numpy.typing import NDArray
 
 from skillpager.bench.data.folder import BenchFolder
 from skillpager.bench.data.records import read_records
-from skillpager.bench.judge.sheets import LABELS, Answers, read_answers
+from skillpager.bench.judge.sheets import LABELS, read_answers
 from skillpager.bench.report.statistics import LEVEL, SAMPLES, SEED, Interval, bootstrap
 from skillpager.bench.validate.sample import CaseKey, key_file
 from skillpager.errors import BenchError, require_extra
 
-ALL, BY_VOTES, ANNOTATORS = "all", "votes", "annotators"
+ALL, BY_VOTES = "all", "votes"
 # entry of the manifest: agreement by judge and vote pattern
 VALIDATION = "validation"
-# cases without a label that a warning names
-NAMED_CASES = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,50 +107,30 @@ def kappas(confusions: NDArray[np.int64]) -> NDArray[np.float64]:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Agreement on some cases of a sheet.
+    """Agreement of one annotator, whose labels are the reference, with the judge.
 
     Attributes:
-        sheet: The file, and the annotator where a file has several: their labels are the reference.
-        by: The division of the cases: `all`, or one of `CaseKey.parts`; `annotators` for another annotator's
-            labels in place of the rater's.
-        name: The part, such as `2-1`; or the other annotator's sheet.
-        agreement: Agreement on the cases that both labelled.
+        sheet: The file, and the annotator where a file has several.
+        name: `all` cases, or those of a vote pattern, such as `2-1`.
+        agreement: Agreement on the cases that have a label.
     """
 
     sheet: str
-    by: str
     name: str
     agreement: Agreement
 
 
 @dataclass(frozen=True, slots=True)
 class Scores:
-    """The scores of answered sheets.
-
-    Attributes:
-        rater: The judge's id.
-        groups: Agreement of each annotator with the rater, on all cases and on each division of two or more
-            parts; then of each two annotators.
-        missing: Cases without a label, by sheet.
-    """
+    """The scores of answered sheets: the judge's id, groups, and the cases without a label by sheet."""
 
     rater: str
     groups: tuple[Group, ...]
     missing: Mapping[str, tuple[str, ...]]
 
-    @property
-    def warnings(self) -> list[str]:
-        """The missing labels, one sentence for each sheet."""
-        return [
-            f"{sheet}: {len(cases)} cases have no label and do not count "
-            f"({', '.join(cases[:NAMED_CASES])}{', …' if len(cases) > NAMED_CASES else ''})"
-            for sheet, cases in self.missing.items()
-            if cases
-        ]
-
 
 def score_sheets(sheets: Sequence[Path], *, key: Path | None = None) -> Scores:
-    """Return how the annotators of one sample agree with the judge, and with each other.
+    """Return how the annotators of one sample agree with the judge, in all and by vote pattern.
 
     Args:
         sheets: Answered copies, or exports of Label Studio.
@@ -167,7 +144,8 @@ def score_sheets(sheets: Sequence[Path], *, key: Path | None = None) -> Scores:
     Reference: paper §4.2.
     """
     keys: dict[str, CaseKey] = {}
-    answered: list[Answers] = []
+    groups: list[Group] = []
+    missing: dict[str, tuple[str, ...]] = {}
     for path in sheets:
         place = key or find_key(path)
         own = {each.case: each for each in read_records(place, CaseKey)}
@@ -181,15 +159,16 @@ def score_sheets(sheets: Sequence[Path], *, key: Path | None = None) -> Scores:
             raise BenchError(
                 f"{path} has the case {strange[0]}, which {place} does not: name its own key, by --key."
             )
-        answered += found
-    labels = list(LABELS)
-    groups = [group for answers in answered for group in _score_groups(keys, answers)]
-    for one, two in combinations(answered, 2):
-        if common := [case for case in keys if case in one.labels and case in two.labels]:
-            ours, theirs = ([answers.labels[case] for case in common] for answers in (one, two))
-            both = measure_agreement(ours, theirs, labels)
-            groups.append(Group(one.annotator, ANNOTATORS, two.annotator, both))
-    missing = {each.annotator: tuple(case for case in keys if case not in each.labels) for each in answered}
+        for answers in found:
+            missing[answers.annotator] = tuple(case for case in keys if case not in answers.labels)
+            labelled = [each for each in keys.values() if each.case in answers.labels]
+            # unanimous votes first
+            patterns = sorted({each.parts[BY_VOTES] for each in labelled}, reverse=True)
+            for name in [ALL, *patterns] if len(patterns) > 1 else [ALL]:
+                members = [each for each in labelled if name in (ALL, each.parts[BY_VOTES])]
+                people = [answers.labels[each.case] for each in members]
+                agreement = measure_agreement(people, [each.rated for each in members], list(LABELS))
+                groups.append(Group(answers.annotator, name, agreement))
     return Scores(next(iter(keys.values())).rater, tuple(groups), missing)
 
 
@@ -206,25 +185,8 @@ def find_key(sheet: Path) -> Path:
     raise BenchError(f"{sheet} has no key {own.name} beside it: name the one it was made with, by --key.")
 
 
-def _score_groups(keys: Mapping[str, CaseKey], answers: Answers) -> Iterator[Group]:
-    """Yield the agreement on all labelled cases, then on the parts of each division."""
-    labelled = [key for case, key in keys.items() if case in answers.labels]
-    divided: list[tuple[str, str, list[CaseKey]]] = [(ALL, ALL, labelled)]
-    for by in labelled[0].parts:
-        # unanimous votes first
-        names = sorted({key.parts[by] for key in labelled if key.parts[by]}, reverse=by == BY_VOTES)
-        if len(names) > 1:
-            divided += [(by, name, [key for key in labelled if key.parts[by] == name]) for name in names]
-    for by, name, members in divided:
-        people = [answers.labels[key.case] for key in members]
-        agreement = measure_agreement(people, [key.rated for key in members], list(LABELS))
-        yield Group(answers.annotator, by, name, agreement)
-
-
 def note_agreement(folder: BenchFolder, scores: Scores) -> None:
-    """Write the first annotator's agreement with the judge into the manifest of the sheet's benchmark.
-
-    `bench report` reads it there.
+    """Write the first annotator's agreement with the judge into the manifest, where `bench report` reads it.
 
     Raises:
         BenchError: The manifest is damaged.
@@ -236,7 +198,7 @@ def note_agreement(folder: BenchFolder, scores: Scores) -> None:
             "kappa": group.agreement.kappa.value if group.agreement.kappa else None,
         }
         for group in scores.groups
-        if group.sheet == scores.groups[0].sheet and group.by in (ALL, BY_VOTES)
+        if group.sheet == scores.groups[0].sheet
     }
     known = folder.manifest().get(VALIDATION)
     folder.update_manifest({VALIDATION: {**(known if isinstance(known, dict) else {}), scores.rater: noted}})
