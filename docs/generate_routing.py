@@ -8,13 +8,19 @@ from pathlib import Path
 from marked_blocks import table, write_blocks
 
 from skillpager.bench.data.records import read_records
-from skillpager.bench.routing.routes import RANKERS, TITLES, RoutingRow, fit_quality, summarize
+from skillpager.bench.routing.routes import RANKERS, RoutingRow, fit_quality, summarize
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "routing.md"
 ROWS = ROOT / "benchmarks" / "routing"
 SHOWN = ("Hit@1", "MRR@10", "nDCG@10", "R@10", "R@50", "Full@3", "Full@5", "Full@10")
 INTERVALS = ("Hit@1", "R@10", "Full@10")
+TITLES = {
+    "route": "`library.route`",
+    "fts5": "SQLite FTS5, all columns",
+    "fts5-described": "SQLite FTS5, name and description (what hosts show)",
+    "bm25s": "bm25s, one merged field",
+}
 
 
 def main() -> None:

@@ -14,7 +14,7 @@ from urllib.parse import unquote, urlsplit
 import pytest
 
 from chat_bench import invoke
-from skillpager.bench.data import fetch, read_evidence
+from skillpager.bench.data import evidence, read_evidence
 from skillpager.bench.data.evidence import (
     TRAINING_SPLITS,
     AnnotatedQuery,
@@ -22,10 +22,10 @@ from skillpager.bench.data.evidence import (
     Published,
     ShortQueries,
     ShortQuery,
+    fetch_documents,
     read_published,
     read_published_short,
 )
-from skillpager.bench.data.fetch import fetch_documents
 from skillpager.bench.data.records import JSONL
 from skillpager.errors import BenchError, SettingsError
 from skillpager.types import NodeType
@@ -183,7 +183,7 @@ BREAKS = {"busy": Reply(503), "limit": Reply(429), "cut short": Reply(cut=3), "n
 def test_a_server_that_fails_once_is_asked_again(
     server: FileServer, tmp_path: Path, reply: Reply, waits: list[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fetch, "TIMEOUT", 0.5)
+    monkeypatch.setattr(evidence, "TIMEOUT", 0.5)
     server.script.append(reply)
     assert _fetch(server, tmp_path, DOCUMENTS[0]) == {}
     assert waits == [1]
@@ -309,6 +309,6 @@ def test_short_queries_are_restored_beside_the_document(
 ) -> None:
     first = DOCUMENTS[0]
     asked = ShortQueries(first.skill, (ShortQuery(f"{first.skill}#s1", "a b", "keyword", ((1, 1),)),))
-    monkeypatch.setattr(fetch, "read_published_short", lambda: {first.sha256: asked})
+    monkeypatch.setattr(evidence, "read_published_short", lambda: {first.sha256: asked})
     _fetch(server, tmp_path)
     assert [query.id for query in read_evidence(tmp_path, short=True)[1]] == [f"{first.skill}#s1"]

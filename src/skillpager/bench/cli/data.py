@@ -133,8 +133,7 @@ def fetch(
     Examples:
       skillpager bench data fetch --split skillsbench --out skillsbench
     """
-    from skillpager.bench.data.evidence import read_published
-    from skillpager.bench.data.fetch import fetch_documents
+    from skillpager.bench.data.evidence import fetch_documents, read_published
 
     published = read_published(split)
     with progress_bar("documents") as progress:

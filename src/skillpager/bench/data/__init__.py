@@ -1,8 +1,4 @@
-"""Data of the benchmark: sources of skills and queries (paper §4.1), the benchmark folder, and models.
-
-One module for each source: `evidence` (annotated documents), `skillrouter` (SkillRouter-Eval-Core), `skills`
-(any skills), `fetch` (documents of the published annotations), `queries` (written by a model).
-"""
+"""Data of the benchmark: sources of skills and queries (paper §4.1), the benchmark folder, and models."""
 
 from skillpager.bench.data.evidence import read_evidence
 from skillpager.bench.data.folder import load_data, to_skill, write_data

@@ -13,6 +13,7 @@ from pydantic import BaseModel, ValidationError
 
 from skillpager.bench.data.records import first_fault
 from skillpager.errors import SettingsError
+from skillpager.library.discovery import Progress
 from skillpager.remote.chat import Message, chat_json
 from skillpager.remote.endpoint import Endpoint, EndpointError
 from skillpager.tokens import default_counter
@@ -20,8 +21,6 @@ from skillpager.tokens import default_counter
 Item = TypeVar("Item")
 Value = TypeVar("Value")
 Shape = TypeVar("Shape", bound=BaseModel)
-# called with finished and all items
-Progress = Callable[[int, int], None]
 
 # price lists are in money for so many tokens
 PRICED_TOKENS = 1_000_000

@@ -13,10 +13,11 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from skillpager.bench.data.chat import Asked, ChatModel, Progress, Question, quote_as_data, read_as
+from skillpager.bench.data.chat import Asked, ChatModel, Question, quote_as_data, read_as
 from skillpager.bench.data.folder import QUERIES, BenchFolder
 from skillpager.bench.data.records import QueryRecord, SkillRecord, append_records, write_records
 from skillpager.errors import BenchError
+from skillpager.library.discovery import Progress
 from skillpager.parsing.frontmatter import find_body
 
 MAX_RETRIES = 3  # paper §4.1

@@ -5,7 +5,7 @@ The same context for the same query is one case, even if several methods made it
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -22,6 +22,7 @@ from skillpager.bench.data.records import (
 from skillpager.bench.judge.evidence_measure import evidence_coverage
 from skillpager.bench.run.methods import SUITES, parse_method, split_labels
 from skillpager.errors import BenchError
+from skillpager.library.discovery import Progress
 
 EVIDENCE = "evidence"
 # 96 bits: enough to distinguish cases, short enough for names of files and of batch requests
@@ -191,7 +192,7 @@ def collect_cases(folder: BenchFolder, methods: Sequence[str]) -> Docket:
 
 
 def judge_cases(
-    folder: BenchFolder, docket: Docket, judge: Judge, *, progress: Callable[[int, int], None] | None = None
+    folder: BenchFolder, docket: Docket, judge: Judge, *, progress: Progress | None = None
 ) -> Judging:
     """Judge cases and write the judgments on each method; return the outcome.
 

@@ -18,12 +18,13 @@ from typing import NamedTuple
 
 from pydantic import BaseModel
 
-from skillpager.bench.data.chat import Asked, ChatModel, Progress, Question, quote_as_data, read_as
+from skillpager.bench.data.chat import Asked, ChatModel, Question, quote_as_data, read_as
 from skillpager.bench.data.folder import BenchFolder, file_name
 from skillpager.bench.data.records import JSONL, Record, append_records, read_records
 from skillpager.bench.judge.judges import Case, Judge, Verdict
 from skillpager.bench.judge.sheets import SUFFICIENT, read_answers
 from skillpager.errors import BenchError, SettingsError
+from skillpager.library.discovery import Progress
 
 VOTES = 3  # paper §4.2
 # an endpoint that limits the rate of requests needs more patience than the paper's script had

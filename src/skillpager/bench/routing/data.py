@@ -39,10 +39,7 @@ class RoutingQuery:
     """A query and the ids of the skills that it needs.
 
     Attributes:
-        id: Its id.
         kind: By which tables group queries.
-        text: The query.
-        needs: The ids.
         evidence: First and last line of each stretch of its skill that it cannot do without, where known.
     """
 
@@ -94,12 +91,10 @@ def read_tasks(folder: Path, truth: Path) -> tuple[list[RoutingSkill], list[Rout
     Raises:
         BenchError: A file is missing or damaged.
     """
-    skills = [
-        _routing_skill(
-            f"{GROUND_TRUTH}/{path.stem}", skill_from_text(path.read_text(encoding="utf-8"), name=path.stem)
-        )
-        for path in sorted(truth.glob("*.md"))
-    ]
+    skills = []
+    for path in sorted(truth.glob("*.md")):
+        skill = skill_from_text(path.read_text(encoding="utf-8"), name=path.stem)
+        skills.append(_routing_skill(f"{GROUND_TRUTH}/{path.stem}", skill))
     known = {skill.id for skill in skills}
     short = read_json(folder / SHORT, dict[str, list[str]]) if (folder / SHORT).exists() else {}
     queries = []

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from skillpager.bench.report.statistics import Interval, bootstrap
 from skillpager.bench.routing.data import RoutingQuery, RoutingSkill
 from skillpager.errors import BenchError, SkillPagerError, require_extra
 from skillpager.library import Library
-from skillpager.library.discovery import FoundSkill
+from skillpager.library.discovery import FoundSkill, Progress
 from skillpager.library.routing.router import load_router, route_query
 from skillpager.library.routing.routes import Route
 from skillpager.library.routing.word_index import WordIndex, field_terms
@@ -24,30 +24,13 @@ from skillpager.parsing.skill import ENTRY_FILE
 from skillpager.strategies.navigator.lexical import terms_of
 
 DEPTH = 50  # ranks that rows tell
-SUFFIX = ".jsonl"
 # ceilings on the tokens of a page; None for none
 CEILINGS = (1200, 2400, None)
 # `library.page`; the page of the needed skill; pages, or texts, of the first skills of the ranking
 METHODS = "ask, right-page, page-N or whole-N"
 
-
-@dataclass(frozen=True, slots=True)
-class Row(Record):
-    """The id and kind of a query that was measured, and the number of skills in the library."""
-
-    query: str
-    kind: str
-    library: int
-
-
-AnyRow = TypeVar("AnyRow", bound=Row)
-
-
-class Ranker(Protocol):
-    """Ranks the skills of one library."""
-
-    def rank(self, query: str) -> list[str]:
-        """Return at most `DEPTH` ids, best first."""
+# ranks the skills of one library: at most `DEPTH` ids, best first
+Rank = Callable[[str], list[str]]
 
 
 class OwnRouter:
@@ -59,17 +42,16 @@ class OwnRouter:
     """
 
     def __init__(self, skills: Sequence[RoutingSkill], needed: Collection[str] = ()) -> None:
-        index = WordIndex(None)
-        index.update(
-            range(len(skills)),
+        self._skills, self._index = skills, WordIndex(None)
+        self._all = range(len(skills))
+        self._rest = [place for place in self._all if skills[place].id not in needed]
+        self._index.update(
+            self._all,
             lambda keys: (
                 (key, field_terms(skills[key].name, skills[key].description, skills[key].body))
                 for key in keys
             ),
         )
-        self._skills, self._index = skills, index
-        self._all = range(len(skills))
-        self._rest = [place for place in self._all if skills[place].id not in needed]
 
     def rank(self, query: str) -> list[str]:
         """Return the ids."""
@@ -85,70 +67,66 @@ class OwnRouter:
         return route_query(self._index.search(places), found, query, k=k, model=load_router())
 
 
-class FullTextSearch:
-    """SQLite's full-text search: `bm25()` over columns, any term of the query.
+def full_text_search(skills: Sequence[RoutingSkill], *, described: bool = False) -> Rank:
+    """Return a ranking by SQLite's full-text search: `bm25()` over columns, any term of the query.
 
-    Args:
-        skills: The skills.
-        described: Names and descriptions alone, which is what hosts show of skills.
+    With `described` it reads names and descriptions alone, which is what hosts show of skills.
     """
+    database = sqlite3.connect(":memory:")
+    database.execute("CREATE VIRTUAL TABLE skills USING fts5(name, description, body, tokenize=porter)")
+    database.executemany(
+        "INSERT INTO skills VALUES (?, ?, ?)",
+        ((skill.name, skill.description, "" if described else skill.body) for skill in skills),
+    )
 
-    def __init__(self, skills: Sequence[RoutingSkill], *, described: bool = False) -> None:
-        self._ids = [skill.id for skill in skills]
-        self._database = sqlite3.connect(":memory:")
-        self._database.execute(
-            "CREATE VIRTUAL TABLE skills USING fts5(name, description, body, tokenize=porter)"
-        )
-        self._database.executemany(
-            "INSERT INTO skills VALUES (?, ?, ?)",
-            ((skill.name, skill.description, "" if described else skill.body) for skill in skills),
-        )
-
-    def rank(self, query: str) -> list[str]:
-        """Return the ids."""
+    def rank(query: str) -> list[str]:
         terms = dict.fromkeys(term for term in terms_of(query) if term.isalnum())
         if not terms:
             return []
-        rows = self._database.execute(
+        rows = database.execute(
             "SELECT rowid FROM skills WHERE skills MATCH ? ORDER BY bm25(skills), rowid LIMIT ?",
             (" OR ".join(f'"{term}"' for term in terms), DEPTH),
         )
-        return [self._ids[row - 1] for (row,) in rows]
+        return [skills[row - 1].id for (row,) in rows]
+
+    return rank
 
 
-class MergedWords:
-    """bm25s over names, descriptions and bodies as one text."""
+def merged_words(skills: Sequence[RoutingSkill]) -> Rank:
+    """Return a ranking by bm25s over names, descriptions and bodies as one text."""
+    bm25s = require_extra("bm25s", extra="strategies", purpose="The method bm25s")
+    texts = [f"{skill.name}\n{skill.description}\n{skill.body}" for skill in skills]
+    index = bm25s.BM25()
+    index.index(bm25s.tokenize(texts, stopwords="en", show_progress=False), show_progress=False)
 
-    def __init__(self, skills: Sequence[RoutingSkill]) -> None:
-        bm25s = require_extra("bm25s", extra="strategies", purpose="The method bm25s")
-        self._bm25s = bm25s
-        self._ids = [skill.id for skill in skills]
-        texts = [f"{skill.name}\n{skill.description}\n{skill.body}" for skill in skills]
-        self._index = bm25s.BM25()
-        self._index.index(bm25s.tokenize(texts, stopwords="en", show_progress=False), show_progress=False)
-
-    def rank(self, query: str) -> list[str]:
-        """Return the ids."""
-        tokens = self._bm25s.tokenize([query], stopwords="en", show_progress=False)
-        count = min(DEPTH, len(self._ids))
-        places, scores = self._index.retrieve(tokens, k=count, show_progress=False)
+    def rank(query: str) -> list[str]:
+        tokens = bm25s.tokenize([query], stopwords="en", show_progress=False)
+        places, scores = index.retrieve(tokens, k=min(DEPTH, len(skills)), show_progress=False)
         found = zip(places[0].tolist(), scores[0].tolist(), strict=True)
-        return [self._ids[place] for place, score in found if score > 0]
+        return [skills[place].id for place, score in found if score > 0]
+
+    return rank
 
 
 OURS = "route"
-RANKERS: Mapping[str, Callable[[Sequence[RoutingSkill]], Ranker]] = {
-    OURS: OwnRouter,
-    "fts5": FullTextSearch,
-    "fts5-described": lambda skills: FullTextSearch(skills, described=True),
-    "bm25s": MergedWords,
+RANKERS: Mapping[str, Callable[[Sequence[RoutingSkill]], Rank]] = {
+    OURS: lambda skills: OwnRouter(skills).rank,
+    "fts5": full_text_search,
+    "fts5-described": lambda skills: full_text_search(skills, described=True),
+    "bm25s": merged_words,
 }
-TITLES = {
-    OURS: "`library.route`",
-    "fts5": "SQLite FTS5, all columns",
-    "fts5-described": "SQLite FTS5, name and description (what hosts show)",
-    "bm25s": "bm25s, one merged field",
-}
+
+
+@dataclass(frozen=True, slots=True)
+class Row(Record):
+    """The id and kind of a query that was measured, and the number of skills in the library."""
+
+    query: str
+    kind: str
+    library: int
+
+
+AnyRow = TypeVar("AnyRow", bound=Row)
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,26 +146,17 @@ class RoutingRow(Row):
     without: float | None = None
 
 
-def measure_missing(
+def _measure_missing(
     path: Path,
     kind: type[AnyRow],
     queries: Sequence[RoutingQuery],
     library: int,
     start: Callable[[], Callable[[RoutingQuery], list[AnyRow]]],
-    progress: Callable[[int, int], None],
+    progress: Progress,
 ) -> list[AnyRow]:
     """Return the rows of a file, after adding those of queries that have none.
 
-    Args:
-        path: The file.
-        kind: Of its rows.
-        queries: The queries.
-        library: Skills of the library.
-        start: Returns what measures one query; called if any is missing.
-        progress: Called with the number of queries that are done, and of all that were missing.
-
-    Raises:
-        BenchError: A row is damaged, or of a library of another size.
+    `library` is the number of its skills. `start` returns what measures a query, if any is missing.
     """
     rows = list(read_records(path, kind))
     if any(row.library != library for row in rows):
@@ -208,7 +177,7 @@ def measure_method(
     skills: Sequence[RoutingSkill],
     queries: Sequence[RoutingQuery],
     folder: Path,
-    progress: Callable[[int, int], None],
+    progress: Progress,
 ) -> list[RoutingRow]:
     """Return the rows of a method, after adding those to `<folder>/<method>.jsonl` that are missing.
 
@@ -221,20 +190,20 @@ def measure_method(
 
     def start() -> Callable[[RoutingQuery], list[RoutingRow]]:
         needed = {id_ for query in queries for id_ in query.needs}
-        ranker = OwnRouter(skills, needed) if method == OURS else RANKERS[method](skills)
+        own = OwnRouter(skills, needed) if method == OURS else None
+        rank = own.rank if own else RANKERS[method](skills)
 
         def measure(query: RoutingQuery) -> list[RoutingRow]:
             started = time.process_time()
-            found = ranker.rank(query.text)
+            found = rank(query.text)
             ms = round(1000 * (time.process_time() - started), 2)
             ranks = {id_: found.index(id_) + 1 if id_ in found else None for id_ in query.needs}
-            fits = ranker.fits(query.text) if isinstance(ranker, OwnRouter) else ()
-            chances = [round(chance, 4) for chance in fits]
+            chances = [round(chance, 4) for chance in own.fits(query.text)] if own else []
             return [RoutingRow(query.id, query.kind, len(skills), ranks, ms, *chances)]
 
         return measure
 
-    return measure_missing(folder / f"{method}{SUFFIX}", RoutingRow, queries, len(skills), start, progress)
+    return _measure_missing(folder / f"{method}.jsonl", RoutingRow, queries, len(skills), start, progress)
 
 
 def measures_of(row: RoutingRow) -> dict[str, float]:
@@ -280,13 +249,10 @@ class PageRow(Row):
     """How much the page of a method for a query holds of its evidence.
 
     Attributes:
-        method: The method.
         max_tokens: Ceiling on its tokens; None for none.
-        tokens: Its tokens.
-        sufficient: Whether it holds the evidence.
         coverage: Share of the evidence that it holds.
-        skills: Skills of which it shows anything.
-        right: Those of them that the query needs.
+        skills: Number of skills of which it shows anything.
+        right: Number of those that the query needs.
     """
 
     method: str
@@ -331,7 +297,7 @@ def measure_pages(
     queries: Sequence[RoutingQuery],
     places: Mapping[str, Path],
     folder: Path,
-    progress: Callable[[int, int], None],
+    progress: Progress,
 ) -> list[PageRow]:
     """Return the rows of a method, after adding those to `<folder>/<method>.jsonl` that are missing.
 
@@ -341,7 +307,7 @@ def measure_pages(
         queries: Queries with evidence.
         places: Folders of the needed skills, by their ids.
         folder: Folder of the rows.
-        progress: Called with the number of queries that are done, and of all.
+        progress: Called with the number of queries that are done, and of all that were missing.
 
     Raises:
         BenchError: The method is unknown, or a row is damaged or of a library of another size.
@@ -361,8 +327,7 @@ def measure_pages(
             rows.append(PageRow(query.id, query.kind, size, method, limit, *numbers))
         return rows
 
-    path = folder / f"{method}{SUFFIX}"
-    return measure_missing(path, PageRow, queries, size, lambda: measure, progress)
+    return _measure_missing(folder / f"{method}.jsonl", PageRow, queries, size, lambda: measure, progress)
 
 
 def summarize_pages(rows: Iterable[PageRow]) -> dict[str, float | Interval]:
