@@ -215,12 +215,22 @@ class SkillPager:
             raise TypeError(f"page() has no option {', '.join(sorted(unknown))}")
         if not query.strip():
             raise SettingsError("The query is empty: say in a sentence what the agent is about to do.")
+        return self.page_part(skill, query, options, tag=None)
+
+    def page_part(self, skill: SkillSource, query: str, options: PageOptions, *, tag: str | None) -> Page:
+        """Return the page of a skill as `page` does, or as the part of a page of several skills.
+
+        Args:
+            skill: As for `page`.
+            query: As for `page`.
+            options: As for `page`.
+            tag: Of the true marks of all parts; None for a page of its own. See `PageRenderer`.
+        """
         strategy = self.strategy(options.get("strategy"), options.get("mmr_lambda"))
         budget = choose_budget(options, self.settings, strategy)
         pool = self._pool(self.index(skill, scope=options.get("scope")), strategy)
-        renderer = self.renderer(
-            pool, options.get("style"), options.get("show", ""), folder=options.get("folder", False)
-        )
+        style, show, folder = options.get("style"), options.get("show", ""), options.get("folder", False)
+        renderer = self.renderer(pool, style, show, folder=folder, part_tag=tag)
         passes = allows_all(budget, len(pool.nodes), estimating=estimates(strategy))
         asked = self.query(query, strategy)
         page = make_page(renderer, strategy, asked, budget, whole=Full() if passes else None)

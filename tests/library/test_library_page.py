@@ -14,7 +14,7 @@ from messages import raises
 from skillpager import SkillPager
 from skillpager.errors import SettingsError
 from skillpager.library import FoundSkill, Library, LibraryPage, RefusalReason
-from skillpager.library.page_maker import LEAST_SHARE, MAX_VERIFIED
+from skillpager.library.library_page import LEAST_SHARE, MAX_VERIFIED
 from skillpager.pages.gaps import LEAST_COVERED
 from skillpager.types import Style
 

@@ -349,6 +349,6 @@ class Library:
             StrategyError: The strategy's model or endpoint fails.
             TypeError: An option is unknown.
         """
-        from skillpager.library.page_maker import make_library_page
+        from skillpager.library.library_page import make_library_page
 
         return make_library_page(self.pager, self.route, query, options)

@@ -1,17 +1,33 @@
-"""A page from the skills of a library as a value: its parts, and the skills without a part."""
+"""The page of a query from the skills of a library: the pages of the best ones, under one budget."""
 
-from collections.abc import Callable, Collection
-from dataclasses import dataclass, field
+import json
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from math import prod
+from typing import TYPE_CHECKING
 
 from typing_extensions import TypedDict
 
+from skillpager.errors import SettingsError, SkillError, SkillPagerError
 from skillpager.json_types import INLINE, ROUNDED
-from skillpager.library.discovery import FoundSkill, Progress
-from skillpager.library.routing.routes import Route
-from skillpager.types import Page, Strategy, Style
+from skillpager.library.discovery import FoundSkill, Progress, skill_faults
+from skillpager.library.routing.routes import DEFAULT_ROUTED, Route, RoutedSkill, for_models
+from skillpager.pages.gaps import not_covered, skill_tag, tag_of
+from skillpager.types import Budget, Page, PageOptions, SkillIndex, Strategy, Style
+
+if TYPE_CHECKING:
+    from skillpager.pager import SkillPager
 
 MAX_SKILLS = 3  # on a page
+# A skill joins the first one if its chance is this share of the first one's, or more: of training's queries
+# 1 % lose a needed skill among the first three by it, and pages of single tasks are a third shorter.
+LEAST_SHARE = 0.15
+SURE = 0.96  # a first skill as likely as this stands alone
+# skills of one query whose coverage is estimated: each costs some milliseconds, and is indexed if it is new
+MAX_VERIFIED = 5
+NEAREST_SKILLS = 3  # that a page names where none fits
+UNLIKELY = "the query is not likely enough to need it"
 
 
 class LibraryPageOptions(TypedDict, total=False):
@@ -134,3 +150,201 @@ class LibraryPage:
     def has_fit(self) -> bool:
         """Whether any skill fits."""
         return bool(self.parts) or self.least_tokens is not None
+
+
+def make_library_page(
+    pager: "SkillPager", route: Callable[..., Route], query: str, options: LibraryPageOptions
+) -> LibraryPage:
+    """Return the page of the skills that a query needs; `Library.page` has the contract.
+
+    Skills are taken in the order of the route: the first gets what the budget allows, the next what remains.
+
+    Args:
+        pager: Indexes and pages the skills.
+        route: `Library.route`.
+        query: The query.
+        options: The options.
+    """
+    if unknown := options.keys() - LibraryPageOptions.__annotations__.keys():
+        raise TypeError(f"page() has no option {', '.join(sorted(unknown))}")
+    most = options.get("max_skills", MAX_SKILLS)
+    if most < 1:
+        raise SettingsError(f"max_skills is {most}: it must be 1 or more.")
+    maker = _PageMaker(pager, query, options)
+    found = route(query, k=options.get("k", DEFAULT_ROUTED), progress=options.get("progress"))
+    chosen, refused = maker.choose(found, most)
+    text, parts, least = maker.page_of(chosen)
+    for routed in chosen[len(parts) :]:
+        detail = "nothing of it fits behind the other skills: raise the limit of tokens"
+        refused.append(Refusal(routed.skill, routed.chance, RefusalReason.BUDGET, detail))
+    refused.sort(key=lambda each: -each.chance)
+    if not chosen:
+        passed_over = (RefusalReason.UNREADABLE, RefusalReason.USER_ONLY)
+        nearest = [each.skill for each in refused if each.reason not in passed_over][:NEAREST_SKILLS]
+        named = f"; the nearest are {_names(nearest)}" if nearest else ""
+        searched = "1 skill" if found.searched == 1 else f"{found.searched} skills"
+        line = f"[No skill fits the query: {searched} searched{named}.]\n"
+        text = line if maker.fits(line) else ""
+    return LibraryPage(
+        text=text,
+        style=maker.style,
+        parts=tuple(parts),
+        tokens=maker.count(text),
+        full_tokens=sum(part.page.full_tokens for part in parts),
+        tokens_exact=pager.token_counter.exact,
+        sufficiency=_together([part.page.sufficiency for part in parts], prod),
+        covered=_together([part.page.covered for part in parts], min),
+        route=found,
+        refused=tuple(refused),
+        least_tokens=least,
+    )
+
+
+def _together(chances: Sequence[float | None], combine: Callable[[list[float]], float]) -> float | None:
+    known = [chance for chance in chances if chance is not None]
+    return combine(known) if known and len(known) == len(chances) else None
+
+
+def _names(skills: Sequence[FoundSkill]) -> str:
+    return ", ".join(json.dumps(skill.name, ensure_ascii=False) for skill in skills)
+
+
+class _PageMaker:
+    """Makes the page of one call."""
+
+    def __init__(self, pager: "SkillPager", query: str, options: LibraryPageOptions) -> None:
+        from skillpager.pages.assemble import choose_budget  # numpy, which a list of names need not load
+
+        self._pager = pager
+        self._query = query
+        self._options = options
+        self._strategy = pager.strategy(options.get("strategy"))
+        limits = PageOptions(
+            max_tokens=options.get("max_tokens"),
+            sufficiency=options.get("sufficiency"),
+            fill=options.get("fill"),
+        )
+        self._budget = choose_budget(limits, pager.settings, self._strategy)
+        self._indexes: dict[FoundSkill, SkillIndex] = {}
+        self.style = pager.style_of(options.get("style"))
+        self.count = pager.token_counter.count
+
+    def choose(self, route: Route, most: int) -> tuple[list[RoutedSkill], list[Refusal]]:
+        """Return the skills that get a part, and the refusals of the others of a route.
+
+        The strategy, which reads the nodes of a skill, estimates much better than the router whether the
+        skill answers the query.
+        """
+        likely = for_models(route, len(route.skills))
+        chosen: list[RoutedSkill] = []
+        refused: list[Refusal] = []
+        verified = 0
+
+        def refuse(reason: RefusalReason, detail: str) -> None:
+            refused.append(Refusal(routed.skill, routed.chance, reason, detail))
+
+        for routed in route.skills:
+            if routed.skill.user_only:
+                refuse(RefusalReason.USER_ONLY, "only the user may start it")
+                continue
+            is_likely = not chosen or (
+                chosen[0].chance < SURE and routed.chance >= LEAST_SHARE * chosen[0].chance
+            )
+            if len(chosen) == most or verified == MAX_VERIFIED or not is_likely:
+                refuse(RefusalReason.CHANCE, UNLIKELY)
+                continue
+            try:
+                index = self._indexes[routed.skill] = self._index(routed.skill)
+            except SkillPagerError as error:
+                refuse(RefusalReason.UNREADABLE, str(error))
+                continue
+            verified += 1
+            covered = self._covered(index)
+            if said := not_covered(covered):
+                refuse(RefusalReason.NOT_COVERED, f"it {said}")
+            elif covered is None and not likely.has_fit and routed.chance < route.threshold:
+                refuse(RefusalReason.CHANCE, UNLIKELY)
+            else:
+                chosen.append(routed)
+        return chosen, refused
+
+    def _index(self, skill: FoundSkill) -> SkillIndex:
+        scope = self._options.get("scope") or self._pager.settings.scope
+        with skill_faults(skill.path):
+            index = self._pager.pool(skill.source(scope), self._strategy, scope=scope)
+        if not index.nodes:
+            raise SkillError(f"{skill.path} has nothing below its front matter.")
+        return index
+
+    def _covered(self, index: SkillIndex) -> float | None:
+        """Return the estimated chance that a skill answers the query at all; None if it is not known."""
+        from skillpager.pages.assemble import estimates
+        from skillpager.pages.render import NodeMeter
+
+        if not estimates(self._strategy):
+            return None
+        # the chance is that of the skill, whatever is picked: so nothing is
+        nothing = Budget(max_nodes=0, fill=True)
+        query, meter = self._pager.query(self._query, self._strategy), NodeMeter(index.nodes)
+        return self._strategy.select(index, query, budget=nothing, meter=meter).covered
+
+    def page_of(self, chosen: Sequence[RoutedSkill]) -> tuple[str, list[SkillPart], int | None]:
+        """Return text and parts of the page of the skills that fit, and the least tokens if none does."""
+        for count in range(len(chosen), 1, -1):
+            if made := self._page_of_all(chosen[:count]):
+                return *made, None
+        if not chosen:
+            return "", [], None
+        part = self._part(chosen[0], self._budget, None)
+        least = part.page.least_tokens
+        return part.page.text, [part] if least is None else [], least
+
+    def _page_of_all(self, chosen: Sequence[RoutedSkill]) -> tuple[str, list[SkillPart]] | None:
+        """Return text and parts of the page of several skills; None if one has no room."""
+        text, parts, budget = "", list[SkillPart](), self._budget
+        tag = "" if self.style is Style.PLAIN else common_tag([self._indexes[each.skill] for each in chosen])
+        if self.style is Style.MARKED:  # tags of style `xml` name the skills themselves
+            text = f"[Page{tag} of {len(chosen)} skills: {_names([each.skill for each in chosen])}.]\n"
+        if budget.sufficiency is not None:
+            budget = replace(budget, sufficiency=budget.sufficiency ** (1 / len(chosen)))
+        for routed in chosen:
+            rest = None if budget.max_tokens is None else budget.max_tokens - self.count(text)
+            if rest is not None and rest <= 0:
+                return None
+            part = self._part(routed, replace(budget, max_tokens=rest), tag)
+            text += f"{chr(10) if text else ''}{part.page.text.rstrip()}\n"
+            if part.page.least_tokens is not None or not self.fits(text):
+                return None
+            parts.append(part)
+        return text, parts
+
+    def fits(self, text: str) -> bool:
+        """Return whether a text is within the ceiling on tokens."""
+        return self._budget.max_tokens is None or self.count(text) <= self._budget.max_tokens
+
+    def _part(self, routed: RoutedSkill, budget: Budget, tag: str | None) -> SkillPart:
+        """Return the page of a skill; `tag` is that of the marks of a page of several."""
+        index, options = self._indexes[routed.skill], self._options
+        show = options["show"](routed.skill) if "show" in options else ""
+        page_options = PageOptions(
+            max_tokens=budget.max_tokens,
+            sufficiency=budget.sufficiency,
+            fill=budget.fill,
+            strategy=self._strategy,
+            style=self.style,
+            show=show,
+            folder=options.get("folder", False),
+            known=options["known"](index.key) if "known" in options else (),
+        )
+        page = self._pager.page_part(index, self._query, page_options, tag=tag)
+        return SkillPart(routed.skill, routed.chance, page, index.key, show)
+
+
+def common_tag(indexes: Sequence[SkillIndex]) -> str:
+    """Return the tag of the marks of a page of several skills: none of them may imitate those of another."""
+    skills = [index.skill for index in indexes]
+    if not any(map(skill_tag, skills)):
+        return ""
+    texts = [skill.name for skill in skills]
+    texts += [text for skill in skills for file in skill.files for text in (f"[{file.path}", file.text)]
+    return tag_of(*texts)

@@ -249,7 +249,7 @@ class ToolCall:
 
     def _page_of_several(self, query: str, budget: int | None, *, fill: bool, resend: bool) -> str:
         """Return the page of the skills that a query needs, or that none seems to fit."""
-        from skillpager.library.page_maker import common_tag
+        from skillpager.library.library_page import common_tag
 
         def make(most: int | None) -> LibraryPage:
             return self.library.page(
