@@ -31,21 +31,21 @@ def test_without_wishes_every_skill_passes(tmp_path: Path) -> None:
     assert passed(SkillFilter(), tmp_path) == ["a"]
 
 
-def test_licences_are_named_as_people_name_them(tmp_path: Path) -> None:
+def test_skills_pass_by_the_ids_of_their_licences(tmp_path: Path) -> None:
     for name, licence in [
         ("a", "MIT"),
-        ("b", "Apache 2.0"),
-        ("c", "MIT AND GPLv3"),
+        ("b", "apache-2.0"),
+        ("c", "MIT AND GPL-3.0"),
         ("d", ""),
-        ("e", "Proprietary"),
+        ("e", "LicenseRef-Proprietary"),
+        ("f", "GPL-3.0-or-later"),
     ]:
         skill(tmp_path / name, licence)
-    skill(tmp_path / "f", "GPL-3.0-or-later")
     assert passed(SkillFilter(licences={"mit"}), tmp_path) == ["a"]
-    assert passed(SkillFilter(licences=["MIT license", "apache-2.0"]), tmp_path) == ["a", "b"]
-    assert passed(SkillFilter(licences={"MIT", "GPL-3.0-only"}), tmp_path) == ["a", "f"]
-    assert passed(SkillFilter(licences={"unknown"}), tmp_path) == ["c", "d"]
-    assert passed(SkillFilter(licences={"proprietary"}), tmp_path) == ["e"]
+    assert passed(SkillFilter(licences=["MIT", "apache-2.0"]), tmp_path) == ["a", "b"]
+    assert passed(SkillFilter(licences={"MIT", "GPL-3.0-only"}), tmp_path) == ["a", "c", "f"]
+    assert passed(SkillFilter(licences={"unknown"}), tmp_path) == ["d"]
+    assert passed(SkillFilter(licences={"LicenseRef-Proprietary"}), tmp_path) == ["e"]
     assert SkillFilter(licences={"mit"}) == SkillFilter(licences={"MIT"})
 
 
@@ -105,10 +105,10 @@ def test_a_library_offers_only_what_passes_and_an_unwanted_skill_shadows_none(tm
 def test_routes_tell_folder_and_licence_and_fold_copies(tmp_path: Path) -> None:
     text = " ".join(f"Dump table {number} with pg_dump and keep it." for number in range(30))
     for name in ("dump-tables", "table-dumps", "dump-indexes"):
-        path = skill(tmp_path / "skills" / name, "Apache 2.0")
+        path = skill(tmp_path / "skills" / name, "Apache-2.0")
         described = "Dump indexes." if name == "dump-indexes" else "Dump tables of a database."
         (path / "SKILL.md").write_text(
-            f"---\nname: {name}\ndescription: {described}\nlicense: Apache 2.0\n---\n{text}\n"
+            f"---\nname: {name}\ndescription: {described}\nlicense: Apache-2.0\n---\n{text}\n"
         )
     # a new process reads the licence from the catalog
     for _ in range(2):

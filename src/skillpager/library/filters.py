@@ -1,15 +1,14 @@
 """Filters of skills by licence and by trusted folder, and the licence of a skill.
 
-A licence is an SPDX name, read from the front matter or from the manifest of a plugin or package. Texts of
-licences are not read: what is not clear is `unknown`.
+A licence is an SPDX expression, as the front matter or the manifest of a plugin or package states it. Other
+names and texts of licences are `unknown`.
 """
 
 import json
 import os
 import re
 import time
-import tomllib
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -22,8 +21,6 @@ from skillpager.parsing.skill import ENTRY_FILE
 from skillpager.settings import Settings
 
 UNKNOWN = "unknown"
-# SPDX's form of a licence that is not on its list
-PROPRIETARY = "LicenseRef-Proprietary"
 
 # folders that are searched, the skill's own and those above: MARKETPLACE/plugins/PLUGIN/skills/SKILL is five
 MAX_LEVELS = 8
@@ -31,21 +28,9 @@ MAX_MANIFEST_BYTES = 64 * 1024
 MAX_SHOWN_CHARS = 40
 # seconds after which manifests are read again
 KEPT_SECONDS = 60.0
-# files that state a licence as `license`, in a TOML file below `project`
-_MANIFESTS = (".claude-plugin/plugin.json", "package.json", "pyproject.toml")
+# files that state a licence as `license`
+_MANIFESTS = (".claude-plugin/plugin.json", "package.json")
 LICENCE_FILE = re.compile(r"(?:(?:un)?licen[cs]e|copying)(?:[-_.].*)?", re.IGNORECASE)
-
-# in the name that somebody gives to a licence, these words reserve all rights; `unlicensed` is npm's
-_RESERVED = re.compile(r"\b(?:proprietary|all rights reserved|unlicensed|confidential|internal)\b")
-# and these say nothing
-_FILLERS = re.compile(r"\b(?:licen[cs]ed? under|licen[cs]es?|version|the)\b|,")
-# names that SPDX writes differently, as their letters and digits
-_SHORT_NAMES = {
-    **{"apache2": "Apache-2.0", "apachesoftware20": "Apache-2.0", "cc0": "CC0-1.0", "expat": "MIT"},
-    **{"3clausebsd": "BSD-3-Clause", "newbsd": "BSD-3-Clause", "2clausebsd": "BSD-2-Clause"},
-    **{"gpl2": "GPL-2.0", "gpl3": "GPL-3.0", "lgpl21": "LGPL-2.1", "lgpl3": "LGPL-3.0", "agpl3": "AGPL-3.0"},
-    **{"mpl2": "MPL-2.0", "mozillapublic20": "MPL-2.0", "gnugeneralpublic3": "GPL-3.0"},
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +38,7 @@ class Licence:
     """The licence of a skill.
 
     Attributes:
-        expression: An SPDX id, such as `MIT`, or expression, such as `MIT OR Apache-2.0`;
-            `LicenseRef-Proprietary` if all rights are reserved; `unknown`.
+        expression: An SPDX id, such as `MIT`, or expression, such as `MIT OR Apache-2.0`; else `unknown`.
         place: The file that states it, or a licence file, whose text is not read; None if there is neither.
     """
 
@@ -118,11 +102,7 @@ def _read_folder(folder: Path, _period: int) -> tuple[Licence | None, bool, bool
 def _stated_by(manifest: Path) -> str:
     """Return the licence that a manifest states; empty if it states none or cannot be read."""
     try:
-        text = read_bounded(manifest, MAX_MANIFEST_BYTES).decode(errors="replace")
-        fields = tomllib.loads(text)["project"] if manifest.suffix == ".toml" else json.loads(text)
-        stated = fields["license"]
-        if isinstance(stated, dict):  # older forms of npm and Python
-            stated = stated.get("type") or stated.get("text")
+        stated = json.loads(read_bounded(manifest, MAX_MANIFEST_BYTES))["license"]
     except (OSError, ValueError, LookupError, TypeError, RecursionError):
         return ""
     return one_line(stated, MAX_STATED_CHARS) if isinstance(stated, str) else ""
@@ -130,27 +110,14 @@ def _stated_by(manifest: Path) -> str:
 
 @lru_cache(10_000)
 def recognise_name(text: str) -> str:
-    """Return the SPDX expression for a licence as a person names it, such as `MIT License` or `GPLv3`."""
+    """Return a stated licence as an SPDX expression; `unknown` if it is none."""
     # its import takes 7 ms, and many skills state no licence
     from packaging.licenses import InvalidLicenseExpression, canonicalize_license_expression
 
-    for candidate in _candidates(text[:MAX_STATED_CHARS]):
-        try:
-            return canonicalize_license_expression(candidate)
-        except InvalidLicenseExpression:
-            continue
-    words = re.sub(r"[\W_]+", " ", text.lower())
-    return PROPRIETARY if _RESERVED.search(words) else UNKNOWN
-
-
-def _candidates(text: str) -> Iterator[str]:
-    """Yield what may be an SPDX expression for the name of a licence: the name itself, then forms of it."""
-    yield text.strip()
-    # each once: `MIT License (MIT)`
-    words = dict.fromkeys(re.findall(r"[\w.]+", _FILLERS.sub(" ", text.lower())))
-    yield "-".join(words)
-    short = re.sub(r"v(?=\d)|[._]", "", "".join(words)).removesuffix("0") or "none"
-    yield _SHORT_NAMES.get(short, _SHORT_NAMES.get(f"{short}0", short))
+    try:
+        return canonicalize_license_expression(text)
+    except InvalidLicenseExpression:
+        return UNKNOWN
 
 
 def permits(expression: str, allowed: Collection[str]) -> bool:
@@ -182,8 +149,8 @@ class SkillFilter:
     only those under some licences, or in some folders.
 
     Attributes:
-        licences: Names of licences that pass, such as `MIT`, `unknown` or `proprietary`; empty for all. Of a
-            skill under several licences each must be named. `GPL-3.0` includes `GPL-3.0-or-later`.
+        licences: SPDX ids of licences that pass, or `unknown`; empty for all. Of a skill under several
+            licences each must be named. `GPL-3.0` includes `GPL-3.0-or-later`.
         trusted: Folders whose skills pass; empty for all. A skill is in a folder if its path leads through
             it, or if its files lie below it, whatever links lead there.
 
@@ -221,15 +188,11 @@ def _places(path: Path) -> tuple[Path, Path]:
 
 
 def _licence_id(name: str) -> str:
-    """Return the id of a licence that a user names, as `permits` compares it.
-
-    Raises:
-        SettingsError: It is not known, or an expression.
-    """
-    expression = UNKNOWN if name.strip().lower() == UNKNOWN else recognise_name(name)
-    if " " in expression or (expression == UNKNOWN and name.strip().lower() != UNKNOWN):
+    """Return the id of a licence that a user names, as `permits` compares it."""
+    expression = recognise_name(name)
+    if " " in expression or (expression == UNKNOWN and name != UNKNOWN):
         raise SettingsError(
             f"{name[:MAX_SHOWN_CHARS]!r} is not a known licence: name an SPDX id such as MIT or Apache-2.0, "
-            f"{UNKNOWN} or proprietary."
+            f"or {UNKNOWN}."
         )
     return licence_family(expression)

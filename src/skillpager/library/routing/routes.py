@@ -27,7 +27,7 @@ class RoutedSkill:
         terms: The terms of the query that the skill holds, most telling first.
         fields: The fields that hold any of them: `name`, `description`, `body`, in this order.
         features: What the chance was computed from, by name.
-        licence: SPDX expression of the skill's licence; `LicenseRef-Proprietary`, or `unknown`.
+        licence: SPDX expression of the skill's licence, or `unknown`.
         copies: Other skills with nearly the same text and the same description, which are not listed.
     """
 
