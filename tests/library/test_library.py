@@ -25,7 +25,7 @@ from skillpager.classifiers.local import LocalClassifier
 from skillpager.cli.index import find_targets
 from skillpager.errors import SkillError, UnknownSkillError
 from skillpager.library import Library, discover, locate
-from skillpager.library.agent_folders import plugin_folders, search_folders
+from skillpager.library.discovery import plugin_folders, search_folders
 from skillpager.parsing.skill import read_skill
 from skillpager.settings import Settings
 from skillpager.types import Classification, FloatArray, Fragment, Skill

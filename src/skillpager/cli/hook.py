@@ -26,7 +26,7 @@ from skillpager.cli.options import PagerOptions, SkillsDirs, StoreOptions
 from skillpager.cli.session import open_library
 from skillpager.errors import SettingsError
 from skillpager.files import make_private_folder, read_bounded, write_file
-from skillpager.library.agent_folders import search_folders
+from skillpager.library.discovery import search_folders
 from skillpager.pages.gaps import not_covered
 from skillpager.settings import cache_folder, load_settings
 from skillpager.types import Style

@@ -28,7 +28,7 @@ from skillpager.cli.views import counted, print_table, progress_bar
 from skillpager.errors import EncoderError, SkillError
 from skillpager.json_types import error_json
 from skillpager.library import FoundSkill, Library
-from skillpager.library.agent_folders import search_folders, shown_folders
+from skillpager.library.discovery import search_folders, shown_folders
 from skillpager.library.published import Publisher
 from skillpager.settings import Settings
 from skillpager.types import Skill, TokenCounter

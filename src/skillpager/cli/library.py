@@ -30,7 +30,7 @@ from skillpager.display_text import chance_words, percent, snippet, too_few_toke
 from skillpager.errors import SettingsError, SkillError
 from skillpager.json_types import to_json
 from skillpager.library import FoundSkill, LibraryPage, RefusalReason
-from skillpager.library.agent_folders import search_folders, shown_folders
+from skillpager.library.discovery import search_folders, shown_folders
 from skillpager.library.routing.routes import MAX_TERMS, no_fit_words
 from skillpager.settings import load_settings
 from skillpager.tokens import default_counter

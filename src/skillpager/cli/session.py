@@ -12,7 +12,7 @@ from skillpager.cli.messages import UsageError, note, warn
 from skillpager.cli.options import PagerOptions, StoreOptions
 from skillpager.errors import SettingsError, SkillError, install_command
 from skillpager.library import Library, locate, settings_filter
-from skillpager.library.agent_folders import search_folders, shown_folders
+from skillpager.library.discovery import search_folders, shown_folders
 from skillpager.library.published import published_skills
 from skillpager.parsing.skill import decode
 from skillpager.settings import (

@@ -128,7 +128,7 @@ class Places:
 
     def path(self, template: str) -> Path:
         """Return the path of a template such as `{home}/.cursor/mcp.json`."""
-        from skillpager.library.agent_folders import moved_folders
+        from skillpager.library.discovery import moved_folders
 
         def folder(variable: str, default: Path) -> Path:
             return Path(self.environ.get(variable) or default)

@@ -64,11 +64,6 @@ class LibraryCheck:
         return sum(finding.severity is Severity.ERROR for finding in self.findings)
 
     @property
-    def warnings(self) -> int:
-        """Number of findings that are warnings."""
-        return len(self.findings) - self.errors
-
-    @property
     def counts(self) -> dict[str, int]:
         """Number of findings by kind, those with most first."""
         return dict(Counter(str(finding.kind) for finding in self.findings).most_common())
@@ -190,7 +185,7 @@ class _Words:
     """The terms by which two skills are told apart, whatever the cosine.
 
     Attributes:
-        held: Those of name and description.
+        held: Those of name and description, without what the description excludes.
         subject: Those of the name that the description has, too; the name if it has none of them, as one in
             another script.
         repeated: Those that stand there twice.
@@ -200,22 +195,22 @@ class _Words:
     subject: frozenset[str]
     repeated: frozenset[str]
 
-    @classmethod
-    def of(cls, skill: CheckedSkill) -> "_Words":
-        """Return the words of a skill, without what its description excludes."""
-        named, described = terms_of(skill.name), terms_of(_EXCLUDED.sub(" ", skill.description))
-        counts = Counter([*named, *described])
-        subject = frozenset(named).intersection(described) or frozenset(named)
-        return cls(frozenset(counts), subject, frozenset(term for term, count in counts.items() if count > 1))
 
-    def differ(self, other: "_Words") -> bool:
-        """Return whether one has a subject, or each a repeated word, that the other lacks.
+def _words_of(skill: CheckedSkill) -> _Words:
+    named, described = terms_of(skill.name), terms_of(_EXCLUDED.sub(" ", skill.description))
+    counts = Counter([*named, *described])
+    subject = frozenset(named).intersection(described) or frozenset(named)
+    return _Words(frozenset(counts), subject, frozenset(term for term, count in counts.items() if count > 1))
 
-        Many descriptions differ in a product's name, and so do the queries.
-        """
-        if self.subject - other.held or other.subject - self.held:
-            return True
-        return bool(self.repeated - other.held and other.repeated - self.held)
+
+def _differ(one: _Words, other: _Words) -> bool:
+    """Return whether one has a subject, or each a repeated word, that the other lacks.
+
+    Many descriptions differ in a product's name, and so do the queries.
+    """
+    if one.subject - other.held or other.subject - one.held:
+        return True
+    return bool(one.repeated - other.held and other.repeated - one.held)
 
 
 def overlap_findings(
@@ -228,30 +223,27 @@ def overlap_findings(
         rows: `(n, dim)` float32, unit length: the embeddings of names and descriptions.
         known: Files of pairs that are left out, in the order of `skills`.
     """
-    words = [_Words.of(skill) for skill in skills]
+    words = [_words_of(skill) for skill in skills]
     reported: set[tuple[int, int]] = set()
     for start in range(0, len(rows), ROWS_AT_A_TIME):
         cosines = rows[start : start + ROWS_AT_A_TIME] @ rows.T
         for place, similar in enumerate(cosines, start):
-            nearest = more = -1
-            for at in map(int, np.flatnonzero(similar >= OVERLAP)):
-                first, second = sorted((place, at))
+            near = np.flatnonzero(similar >= OVERLAP)
+            for at in near[np.argsort(-similar[near], kind="stable")].tolist():
+                first, second = pair = (min(place, at), max(place, at))
                 is_known = (skills[first].file, skills[second].file) in known
-                if at != place and not is_known and not words[place].differ(words[at]):
-                    more += 1
-                    nearest = at if nearest < 0 or similar[at] > similar[nearest] else nearest
-            pair = (min(place, nearest), max(place, nearest))
-            if nearest < 0 or pair in reported:
-                continue
-            reported.add(pair)
-            skill, other = skills[place], skills[nearest]
-            cosine = min(1.0, float(similar[nearest]))
-            problem = (
-                f"the description is nearly that of {shown_value(other.name)} in {other.file} "
-                f"({cosine:.2f}), so one takes the other's queries"
-            ) + (f", and {more} more come as near" if more else "")
-            remedy = "say in each what only it does and when not to use it, or make them one skill"
-            yield skill.warning(Kind.OVERLAP, "description", other.file, problem, remedy)
+                if at == place or is_known or _differ(words[place], words[at]):
+                    continue
+                if pair not in reported:
+                    reported.add(pair)
+                    skill, other, cosine = skills[place], skills[at], min(1.0, float(similar[at]))
+                    problem = (
+                        f"the description is nearly that of {shown_value(other.name)} in {other.file} "
+                        f"({cosine:.2f}), so one takes the other's queries"
+                    )
+                    remedy = "say in each what only it does and when not to use it, or make them one skill"
+                    yield skill.warning(Kind.OVERLAP, "description", other.file, problem, remedy)
+                break
 
 
 # Hosts that limit the list of skills in their prompt: name, part of the context window that the list may

@@ -1,7 +1,7 @@
 """Skill discovery: find skills in folders, and by name.
 
-The folders of the settings are searched first, then those of `agent_folders`. The first skill of a name
-shadows later ones; a copy of a skill is passed over.
+The folders of the settings are searched first, then those in which agents look: the project's, the user's,
+those of Claude Code's plugins. The first skill of a name shadows later ones; copies are passed over.
 """
 
 import difflib
@@ -16,7 +16,15 @@ from typing import Protocol
 
 from skillpager.display_text import one_line
 from skillpager.errors import SkillError, SkillPagerError, is_panic
-from skillpager.files import SKIPPED_FOLDERS, FileStamps, entries_of, identity_of, take_stamps, warn_of_size
+from skillpager.files import (
+    SKIPPED_FOLDERS,
+    FileStamps,
+    entries_of,
+    identity_of,
+    read_bounded,
+    take_stamps,
+    warn_of_size,
+)
 from skillpager.json_types import HIDDEN
 from skillpager.parsing.skill import ENTRY_FILE, read_skill, shown_name
 from skillpager.settings import MAX_SKILL_BYTES
@@ -39,6 +47,29 @@ MAX_COMPARED_CHARS = 100
 MAX_FAULT_CHARS = 200
 # longer statements of a licence are prose, which no table can tell
 MAX_STATED_CHARS = 200
+
+# the folders of several agents first, then those of one agent, by its name
+_SHARED = (".agents/skills", ".claude/skills")
+_OWN = tuple(
+    f".{agent}/skills"
+    for agent in (
+        *("augment", "cline", "codex", "copilot", "cursor", "factory", "gemini", "kilo", "kilocode", "kiro"),
+        *("opencode", "qwen", "windsurf"),
+    )
+)
+PROJECT_FOLDERS = (*_SHARED, ".github/skills", *_OWN, ".opencode/skill")
+# where a variable moves a folder, its name is in braces
+USER_FOLDERS = (
+    *("{home}/.agents/skills", "{claude}/skills", "{codex}/skills", "{copilot}/skills"),
+    *(f"{{home}}/{folder}" for folder in _OWN if folder not in (".codex/skills", ".copilot/skills")),
+    *(f"{{config}}/{folder}" for folder in ("agents/skills", "amp/skills", "kilo/skills")),
+    *("{config}/opencode/skills", "{config}/opencode/skill", "{home}/.codeium/windsurf/skills"),
+)
+# Claude Code lists its plugins in this file of their folder
+PLUGINS_FILE = "installed_plugins.json"
+MAX_PLUGINS_BYTES = 1_000_000
+# folders that a message names, of those that were searched in vain
+MAX_SHOWN_FOLDERS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +212,59 @@ def skill_faults(path: Path | str) -> Iterator[None]:
         ) from fault
 
 
+def search_folders(
+    extra: Sequence[Path] = (),
+    *,
+    project: Path | None = None,
+    home: Path | None = None,
+    environ: Mapping[str, str] = os.environ,
+) -> list[Path]:
+    """Return the folders to search for skills, nearest first; some may not exist.
+
+    Args:
+        extra: Folders that come first.
+        project: Folder of the project; default: the current folder.
+        home: The user's home folder.
+        environ: Variables, of which some move an agent's folder.
+    """
+    project = Path.cwd() if project is None else project
+    home = Path.home() if home is None else home
+    places = {"home": home, **moved_folders(home, environ)}
+    own = [project / folder for folder in PROJECT_FOLDERS]
+    users = [Path(folder.format(**places)) for folder in USER_FOLDERS]
+    return list(dict.fromkeys([*extra, *own, *users, *plugin_folders(places["claude"] / "plugins")]))
+
+
+def moved_folders(home: Path, environ: Mapping[str, str]) -> dict[str, Path]:
+    """Return the folders that a variable may have moved, by the name that templates have for each."""
+    places = {
+        "claude": ("CLAUDE_CONFIG_DIR", ".claude"),
+        "codex": ("CODEX_HOME", ".codex"),
+        "copilot": ("COPILOT_HOME", ".copilot"),
+        "config": ("XDG_CONFIG_HOME", ".config"),
+    }
+    return {
+        name: Path(environ.get(variable) or home / default) for name, (variable, default) in places.items()
+    }
+
+
+def plugin_folders(root: Path) -> list[Path]:
+    """Return the folders of skills in the installed plugins of Claude Code, which a file in `root` lists."""
+    try:
+        listed = json.loads(read_bounded(root / PLUGINS_FILE, MAX_PLUGINS_BYTES))["plugins"]
+        versions = [version for found in listed.values() for version in found]
+        return [Path(version["installPath"]) / "skills" for version in versions]
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        return []
+
+
+def shown_folders(folders: Sequence[Path]) -> str:
+    """Return the first folders of a search as text, and the number of the others."""
+    others = len(folders) - MAX_SHOWN_FOLDERS
+    text = ", ".join(map(str, folders[:MAX_SHOWN_FOLDERS]))
+    return f"{text} and {others} more (`skillpager list --help`)" if others > 0 else text
+
+
 def discover(
     folders: Iterable[Path],
     readings: dict[Path, Reading] | None = None,
@@ -290,22 +374,21 @@ def similar_names(name: str, known: Iterable[str]) -> str:
 def skill_folders(folder: Path) -> Iterator[tuple[Path, Hashable]]:
     """Yield the folders with a SKILL.md at or below `folder`, each with its identity on the disk.
 
-    Folders inside a skill are not searched. A folder that links lead to is searched again only from a place
-    nearer to the top: links to folders above would multiply all folders.
+    Folders inside a skill are not searched, and a folder that several links lead to is searched once.
     """
-    depths: dict[Hashable, int] = {}
+    searched: set[Hashable] = set()
     bare = 0
 
     def search(parent: Path, depth: int) -> Iterator[tuple[Path, Hashable]]:
         nonlocal bare
         try:
             identity = identity_of(parent)
-            if depth >= depths.get(identity, MAX_DEPTH + 1):
+            if identity in searched:
                 return
+            searched.add(identity)
             are_folders = entries_of(parent)
         except OSError:  # as if it were empty
             return
-        depths[identity] = depth
         if are_folders.get(ENTRY_FILE) is False:
             bare -= 1
             yield parent, identity

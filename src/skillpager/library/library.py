@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from skillpager.errors import SettingsError, StoreError, UnknownSkillError
-from skillpager.library.agent_folders import search_folders
 from skillpager.library.discovery import (
     USER_ONLY,
     FoundSkill,
@@ -20,6 +19,7 @@ from skillpager.library.discovery import (
     Progress,
     Reading,
     discover,
+    search_folders,
     similar_names,
     skill_faults,
 )

@@ -12,12 +12,11 @@ from skillpager.display_text import one_line
 from skillpager.errors import SkillPagerError
 from skillpager.library.discovery import skill_faults, stated_licence
 from skillpager.library.filters import LICENCE_FILE, UNKNOWN, read_licence
-from skillpager.parsing.folder import own_files
 from skillpager.parsing.frontmatter import find_front_matter
 from skillpager.parsing.lines import LINE_END
+from skillpager.parsing.markdown import link_targets
 from skillpager.parsing.skill import (
     ENTRY_FILE,
-    ENTRY_NAMES,
     MAX_DESCRIPTION,
     MAX_NAME,
     NAME,
@@ -32,6 +31,7 @@ MAX_BODY_TOKENS = 5_000
 # agentskills.io/specification
 MAX_COMPATIBILITY = 500
 MAX_VALUE_CHARS = 120
+ADD_OR_MEND = "add the file, or mend the path"
 
 _FIELD = re.compile(r"([A-Za-z][\w-]*)[ \t]*:")
 _PARSE_WARNING = re.compile(r".*?:(\d+): (.*)", re.DOTALL)
@@ -41,11 +41,6 @@ _OWN_FOLDER = "references"
 _NAMED = re.compile(
     r"(?<![\w./\\$}-])(?:\./)?((?:references|scripts|assets)/[\w./-]*\w\.[A-Za-z]\w{0,4})"
     r"(?![\w/*{<-])(?![`*_]{0,3}\]\()"
-)
-# targets of links to files of the skill, roughly: without scheme, anchor or place in the file system, with
-# a dot or slash, unlike the `url` of an example
-_MAY_BE_TARGET = re.compile(
-    r"\](?:\(|:)\s*<?(?![a-z][\w+.-]*:|[/#?{$])(?=[^\s()<>#?]*[./])([^\s()<>#?]+)", re.IGNORECASE
 )
 # targets that an author writes to show the form of a link, and addresses without a scheme
 _EXAMPLE = re.compile(
@@ -123,10 +118,7 @@ def read_for_check(path: Path) -> Skill | Finding:
     """Return the skill in a folder, or why it cannot be read."""
     try:
         with skill_faults(path):
-            # a skill without further Markdown files is not parsed for links to them
-            others = (file.lower() for file in own_files(path) if file not in ENTRY_NAMES)
-            has_more = any(file.endswith((".md", ".markdown")) for file in others)
-            return read_skill(path, scope="skill" if has_more else "body")
+            return read_skill(path, scope="skill")
     except SkillPagerError as error:
         problem, _, remedy = str(error).rstrip(".").partition(": ")
         remedy = remedy or "correct the file, or move its folder away"
@@ -151,23 +143,24 @@ def check_skill(skill: Skill, path: Path, *, top: Path) -> Iterator[Finding]:
         path: Its folder, as the findings name it.
         top: The search folder in which it was found.
     """
-    file, lines = path / ENTRY_FILE, field_lines(skill.files[0].text)
-    start, end = find_front_matter(skill.files[0].text)
-    if start == end:
-        remedy = "begin the file with a block of `---` lines that holds `name:` and `description:`"
-        problem = "there is no front matter, so hosts skip the skill"
-        yield Finding(Kind.FRONT_MATTER, Severity.ERROR, file, 1, "", problem, remedy)
-    else:
-        for fault in _front_matter_faults(skill, path.resolve().name, lines):
-            yield Finding(fault[0], Severity.ERROR, file, *fault[1:])
-    for fault in (*_size_faults(skill), *_licence_faults(skill, path, lines.get("license"), top)):
-        yield Finding(fault[0], Severity.WARNING, file, *fault[1:])
+    lines = field_lines(skill.files[0].text)
+    faults = [(Severity.ERROR, fault) for fault in _front_matter_faults(skill, path.resolve().name, lines)]
+    warnings = (*_size_faults(skill), *_licence_faults(skill, path, lines.get("license"), top))
+    faults += [(Severity.WARNING, fault) for fault in warnings]
+    for severity, (kind, line, value, problem, remedy) in faults:
+        yield Finding(kind, severity, path / ENTRY_FILE, line, value, problem, remedy)
     if skill.root is not None:
         for source in skill.files:
             yield from _link_findings(source, path / source.path, skill.root)
 
 
 def _front_matter_faults(skill: Skill, folder: str, lines: dict[str, int]) -> Iterator[_Fault]:
+    start, end = find_front_matter(skill.files[0].text)
+    if start == end:
+        problem = "there is no front matter, so hosts skip the skill"
+        remedy = "begin the file with a block of `---` lines that holds `name:` and `description:`"
+        yield Kind.FRONT_MATTER, 1, "", problem, remedy
+        return
     for warning in skill.warnings:
         if "front matter is not valid YAML" in warning and (match := _PARSE_WARNING.match(warning)):
             remedy = "put the value in quotes, or mend the indentation"
@@ -236,21 +229,13 @@ def _link_findings(source: SourceFile, file: Path, root: Path) -> Iterator[Findi
     """
     text = source.text[source.body_start :]
     first = source.text.count("\n", 0, source.body_start) + 1
-    linked: set[str] = set()
-    if any(_place(root, source, target) is not root for target in set(_MAY_BE_TARGET.findall(text))):
-        # its import takes 25 ms, which libraries without dead links need not wait for
-        from skillpager.parsing.markdown import link_targets
-
-        targets = link_targets(text, file=source.path, first_line=first)
-        linked = {each for each in targets if ("." in each or "/" in each) and not _EXAMPLE.search(each)}
+    targets = link_targets(text, file=source.path, first_line=first)
+    linked = {each for each in targets if ("." in each or "/" in each) and not _EXAMPLE.search(each)}
     for target in sorted(linked):
         line, shown = first + _line_of(text, target), shown_value(target)
         place = _place(root, source, target)
         if place is None:
-            problem, remedy = (
-                f"the link leads to {shown}, which is not there",
-                "add the file, or mend the path",
-            )
+            problem, remedy = f"the link leads to {shown}, which is not there", ADD_OR_MEND
             yield Finding(Kind.DEAD_LINK, Severity.ERROR, file, line, target, problem, remedy)
         elif place is not root:
             problem = f"{shown} is outside of the skill's folder, and missing where only that is installed"
@@ -266,8 +251,7 @@ def _link_findings(source: SourceFile, file: Path, root: Path) -> Iterator[Findi
     for target, line in named.items():
         if target not in linked and _place(root, source, target) is not root:
             problem = f"the text names {shown_value(target)}, which is not there"
-            remedy = "add the file, or mend the path"
-            yield Finding(Kind.DEAD_LINK, Severity.WARNING, file, line, target, problem, remedy)
+            yield Finding(Kind.DEAD_LINK, Severity.WARNING, file, line, target, problem, ADD_OR_MEND)
 
 
 def _place(root: Path, source: SourceFile, target: str) -> Path | None:
