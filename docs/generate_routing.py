@@ -8,7 +8,7 @@ from pathlib import Path
 from marked_blocks import table, write_blocks
 
 from skillpager.bench.data.records import read_records
-from skillpager.bench.routing.routes import RANKERS, RoutingRow, fit_quality, summarize
+from skillpager.bench.routing import RoutingRow, fit_quality, summarize
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "routing.md"
@@ -32,7 +32,7 @@ def blocks() -> dict[str, str]:
     """Return the tables by the names of their blocks: for each library and kind of query."""
     found = {}
     for folder in sorted(path for path in ROWS.iterdir() if path.is_dir()):
-        methods = {name: list(read_records(folder / f"{name}.jsonl", RoutingRow)) for name in RANKERS}
+        methods = {name: list(read_records(folder / f"{name}.jsonl", RoutingRow)) for name in TITLES}
         kinds = dict.fromkeys(row.kind for rows in methods.values() for row in rows)
         for kind in kinds:
             chosen = {name: [row for row in rows if row.kind == kind] for name, rows in methods.items()}

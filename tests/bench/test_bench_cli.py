@@ -63,8 +63,6 @@ skillpager bench validate score judged.anna.csv judged.ben.csv --json
 ROUTED = """
 skillpager bench route pool --asked test --out routed
 skillpager bench route pool.jsonl.xz --tasks eval_core --truth skillsbench --out routed-tasks
-skillpager bench ask pool --asked test --out asked
-skillpager bench ask pool.jsonl.xz --asked test --methods ask,whole-1 --out asked-few
 """
 SESSION = DATA + QUERIES + RUNS + JUDGES + SAMPLING + ANSWERED + ROUTED
 # what needs the network; it has tests of its own

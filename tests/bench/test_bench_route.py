@@ -11,8 +11,7 @@ from chat_bench import invoke
 from conftest import SAMPLES
 from evidence_folder import write_evidence_folder
 from skillpager.bench.data.records import read_records
-from skillpager.bench.routing.data import read_pool, read_tasks
-from skillpager.bench.routing.routes import RANKERS, RoutingRow, fit_quality, measures_of
+from skillpager.bench.routing import METHODS, RoutingRow, fit_quality, measures_of, read_pool, read_tasks
 
 
 def row(ranks: dict[str, int | None], **other: float) -> RoutingRow:
@@ -39,7 +38,7 @@ def test_fits_is_measured_with_and_without_what_is_needed() -> None:
     assert fit_quality([row({"a": 1})]) is None
 
 
-@pytest.mark.parametrize("method", RANKERS)
+@pytest.mark.parametrize("method", METHODS)
 def test_every_method_finds_the_samples(method: str, tmp_path: Path) -> None:
     asked = write_evidence_folder(tmp_path / "asked", "git-bisect", "csv-cleaning")
     out = tmp_path / "out"

@@ -10,7 +10,7 @@ import typer
 from skillpager.bench.cli.data import app as data_app
 from skillpager.bench.cli.judge import judge, queries
 from skillpager.bench.cli.options import EVIDENCE, AllowTrained, PlaceOptions, RunOptions
-from skillpager.bench.cli.route import ask, route
+from skillpager.bench.cli.route import route
 from skillpager.bench.cli.validate import app as validate_app
 from skillpager.cli.messages import UsageError, note, print_json, print_text, reported, warn
 from skillpager.cli.options import AsJson, CacheDir, EncoderName, EncoderOptions, IndexOptions
@@ -32,7 +32,6 @@ app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help=HELP)
 app.add_typer(data_app, name="data")
 app.command()(queries)
 app.command()(route)
-app.command()(ask)
 
 
 @app.command()

@@ -14,15 +14,6 @@ DEFAULT_JOBS = 8  # paper §4.1
 # reasoning models think for minutes
 DEFAULT_TIMEOUT = 180.0
 
-Pool = Annotated[
-    list[Path],
-    typer.Argument(
-        metavar="POOL", help="Folders of skills, or files of JSON lines (id, skill_md; also .xz)."
-    ),
-]
-Rows = Annotated[Path, typer.Option(metavar="FOLDER", help="Folder of the rows.")]
-ASKED = typer.Option(metavar="DIR", help="Evidence data: skills, and queries for them; may be repeated.")
-
 
 @dataclass(frozen=True, slots=True)
 class ModelOptions:

@@ -1,1 +1,0 @@
-"""Measure routing: queries whose needed skills are known, in libraries of thousands of others."""
