@@ -200,7 +200,7 @@ def test_a_strategy_of_the_folder_is_in_tables_and_curves(session: Session) -> N
     own = "own_strategy:SharedWords"
     said = session.said[f"skillpager bench run --out results --methods {own},mmr"].out
     assert [line.split("\t")[0] for line in said.splitlines()[1:]] == [own, "mmr"]
-    for name in ("all-methods", "pairwise", "matched-budgets", "methods"):
+    for name in ("all-methods", "pairwise", "matched-budgets"):
         table = (session.folder / "results" / "report" / "tables" / f"{name}.csv").read_text(encoding="utf-8")
         assert own in table
 
@@ -212,7 +212,7 @@ def test_one_command_runs_every_suite_and_writes_the_report(session: Session) ->
     for table in ("Main results", "Concept nodes in the candidate pool", "λ", "Equal budgets"):
         assert table in report
     figures = {path.stem for path in (session.folder / "results" / "report" / "figures").iterdir()}
-    assert figures == {"concept-ablation", "lambda-sweep", "k-sweep", "pareto", "matched-budgets"}
+    assert figures == {"lambda-sweep", "k-sweep", "pareto", "matched-budgets"}
 
 
 def test_a_run_judged_by_a_model_asks_it(session: Session) -> None:

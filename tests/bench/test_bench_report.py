@@ -17,7 +17,6 @@ from skillpager.errors import BenchError
 HOSTILE = '<script>alert(1)</script>](x) & "it"'
 PHONE, DESKTOP = 390, 1200
 FIGURES = {
-    "concept-ablation",
     "k-sweep",
     "lambda-sweep",
     "matched-budgets",

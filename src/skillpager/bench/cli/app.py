@@ -188,7 +188,7 @@ def reproduce(
     place: PlaceOptions,
     how: RunOptions,
 ) -> None:
-    """Run every suite with the evidence judge and write the report: each table and figure of the paper.
+    """Run every suite with the evidence judge and write the report: each table of the paper, and its sweeps.
 
     \b
     Examples:

@@ -11,11 +11,11 @@ import numpy as np
 import pandas as pd
 
 from skillpager.bench.report import paper
-from skillpager.bench.report.measures import AVERAGE_NODES, FRAGMENT_REDUCTION, MICRO_REDUCTION, SUFFICIENCY
+from skillpager.bench.report.measures import FRAGMENT_REDUCTION, MICRO_REDUCTION, SUFFICIENCY
 from skillpager.bench.report.methods import BASELINE, default_methods, read_curves
 from skillpager.bench.report.paper import PaperTable
 from skillpager.bench.report.results import Results
-from skillpager.bench.report.tables import COMMON
+from skillpager.bench.report.statistics import Interval
 from skillpager.errors import require_extra
 from skillpager.output.graph import TYPE_COLORS, own_settings
 from skillpager.types import NodeType
@@ -35,7 +35,7 @@ PAPER_LINE: dict[str, Any] = {
     **{"color": GREY, "marker": "d", "markerfacecolor": "white", "label": "paper"},
     **{"linestyle": (0, (2, 2)), "linewidth": 1},
 }
-# half of the distance of our point from the paper's, in rows or tenths of the axis: no interval hides another
+# distance of our point from the paper's, in tenths of the axis: no interval hides another
 DODGE = 0.12
 STAMP_CHARACTERS = 110  # of a line, at `SMALL` and `WIDTH`
 # color, marker and dashes of each line that a reader can follow in one picture: the last two are for print
@@ -90,64 +90,44 @@ def save(figure: "Figure", results: Results, *, name: str, title: str, note: str
     return Picture(name, title, note, alt, png.getvalue())
 
 
-# ---- the paper's figures
-
-
-def concept_figure(results: Results) -> Picture | None:
-    """Return the concept ablation as points with intervals; None if no variant was run (paper §5.2.2)."""
-    found = _beside_paper(results, paper.CONCEPT)
-    if COMMON.issuperset(found.index):
-        return None
-    places = np.arange(len(found), dtype=float)
-    with new_figure(0.9 + 0.34 * len(found)) as figure:
-        axes = figure.add_subplot()
-        for kind, look, shift in (("", OWN_LINE, -DODGE), ("paper_", PAPER_LINE, DODGE)):
-            ends = _ends(found, kind)
-            axes.errorbar(
-                found[f"{kind}value"], places + shift, xerr=ends, **{**look, "linestyle": "none"}, capsize=2.5
-            )
-        axes.set(ylim=(len(found) - 0.5, -0.5), xlim=(-1.5, 101.5), xlabel=AXIS)
-        names = [f"{row.name}\n{row.nodes:.1f} nodes" for row in found.itertuples()]
-        axes.set_yticks(places, names, size=SMALL)
-        axes.grid(axis="x")
-        figure.legend(*axes.get_legend_handles_labels(), loc="outside upper center", ncols=2)
-        return save(
-            figure,
-            results,
-            name="concept-ablation",
-            title="Concept nodes in the candidate pool",
-            note="Points: sufficiency with its 95 % bootstrap interval over queries, of this run (filled) "
-            "and of the paper (open; another judge, encoder and data). Below the names: mean nodes of a "
-            "context of this run.",
-            alt=f"Dot plot of sufficiency. {_in_words(found)}",
-        )
-
-
 def sweep_figure(table: PaperTable, results: Results) -> Picture | None:
     """Return sufficiency and token reduction over λ or k; None with fewer than two values (paper §5.3)."""
-    every = _beside_paper(results, table)
-    found = every.drop(index="full", errors="ignore")
-    if len(found) < 2:
-        return None
     knob = "λ, the weight of relevance" if table is paper.LAMBDA else "k, the nodes that may be selected"
-    step = DODGE / 10 * (found["knob"].max() - found["knob"].min())
+    rows_of = {row: results.rows(row.label, results.ablation_skills) for row in table.rows}
+    swept = [row for row, rows in rows_of.items() if len(rows) and row.label != "full"]
+    if len(swept) < 2:
+        return None
+    values = [float(row.label.partition("=")[2]) for row in swept]
+    ours = [SUFFICIENCY.interval(rows_of[row]) for row in swept]
+    theirs = [Interval(row.sufficiency, row.low, row.high) for row in swept]
+    reductions = [FRAGMENT_REDUCTION.of(rows_of[row]) for row in swept]
+    their_reductions = [np.nan if row.token_reduction is None else row.token_reduction for row in swept]
+    step = DODGE / 10 * (max(values) - min(values))
     with new_figure(3.1) as figure:
         left, right = figure.subplots(1, 2, sharey=True)
-        for kind, look, shift in (("", OWN_LINE, -step / 2), ("paper_", PAPER_LINE, step / 2)):
-            places, ends = found["knob"] + shift, _ends(found, kind)
-            left.errorbar(places, found[f"{kind}value"], yerr=ends, **look, capsize=2.5)
-            right.plot(found["knob"], found[f"{kind}reduction"], **look)
-        if "full" in every.index:
-            dashes = {"color": INK, "linewidth": 0.8, "linestyle": (0, (6, 3))}
-            left.axhline(every.loc["full", "value"], label="full document, this run", **dashes)
+        for look, shift, shares, saved in (
+            (OWN_LINE, -step / 2, ours, reductions),
+            (PAPER_LINE, step / 2, theirs, their_reductions),
+        ):
+            ends = [[each.value - each.low for each in shares], [each.high - each.value for each in shares]]
+            places = [value + shift for value in values]
+            left.errorbar(places, [each.value for each in shares], yerr=ends, **look, capsize=2.5)
+            right.plot(values, saved, **look)
+        for row, rows in rows_of.items():
+            if row.label == "full" and len(rows):
+                dashes = {"color": INK, "linewidth": 0.8, "linestyle": (0, (6, 3))}
+                left.axhline(SUFFICIENCY.of(rows), label="full document, this run", **dashes)
         left.set(ylim=(0, 101.5), ylabel=AXIS)
         right.set_ylabel("Fragment token reduction (%)")
         for axes in (left, right):
-            axes.set_xticks(found["knob"])
+            axes.set_xticks(values)
             axes.set_xlabel(knob)
             axes.grid(axis="y")
         left.legend(loc="lower right")
-        reductions = ", ".join(f"{value:.1f}" for value in found["reduction"])
+        numbers = [
+            f"{row.name} {mine.value:.1f} % (paper {row.sufficiency:.1f} %)"
+            for row, mine in zip(swept, ours, strict=True)
+        ]
         return save(
             figure,
             results,
@@ -155,42 +135,9 @@ def sweep_figure(table: PaperTable, results: Results) -> Picture | None:
             title=table.title,
             note="Left: sufficiency, with 95 % bootstrap intervals over queries. Right: fragment token "
             "reduction. Dotted: the paper (another judge, encoder and data).",
-            alt=f"Two line charts. {_in_words(found)} Token reductions are {reductions} %.",
+            alt=f"Two line charts. {'; '.join(numbers)}. Token reductions are "
+            f"{', '.join(f'{value:.1f}' for value in reductions)} %.",
         )
-
-
-def _beside_paper(results: Results, table: PaperTable) -> pd.DataFrame:
-    """Return our numbers of the methods of a table that were run, and the paper's, by label."""
-    lines = {}
-    for row in table.rows:
-        rows = results.rows(row.label, results.ablation_skills)
-        if len(rows):
-            found = SUFFICIENCY.interval(rows)
-            knob = row.label.partition("=")[2]
-            lines[row.label] = {
-                "name": row.name,
-                "knob": float(knob) if knob else None,
-                "nodes": AVERAGE_NODES.of(rows),
-                **{"value": found.value, "low": found.low, "high": found.high},
-                "reduction": FRAGMENT_REDUCTION.of(rows),
-                **{"paper_value": row.sufficiency, "paper_low": row.low, "paper_high": row.high},
-                "paper_reduction": np.nan if row.token_reduction is None else row.token_reduction,
-            }
-    return pd.DataFrame.from_dict(lines, orient="index")
-
-
-def _ends(found: pd.DataFrame, kind: str) -> list[Any]:
-    """Return how far the ends of intervals are away from their estimates."""
-    value = found[f"{kind}value"]
-    return [value - found[f"{kind}low"], found[f"{kind}high"] - value]
-
-
-def _in_words(found: pd.DataFrame) -> str:
-    rows = found[["name", "value", "paper_value"]].itertuples(index=False)
-    return f"{'; '.join(f'{name} {ours:.1f} % (paper {theirs:.1f} %)' for name, ours, theirs in rows)}."
-
-
-# ---- sufficiency against cost
 
 
 def pareto_figure(results: Results) -> Picture | None:

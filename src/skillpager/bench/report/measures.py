@@ -25,8 +25,6 @@ class Measure:
     parts: str  # numerator of each row, an expression of columns
     wholes: str  # denominator of each row, in the same way; empty for 1, which makes the measure a mean
     quantile: float | None  # of `parts`, 0 to 1, in place of the ratio of sums
-    definition: str
-    reference: str
 
     @property
     def heading(self) -> str:
@@ -65,8 +63,8 @@ class Measure:
 
 
 MEASURES = tuple(
-    Measure(name, unit, int(digits), parts, wholes, float(quantile) if quantile else None, *texts)
-    for name, unit, digits, parts, wholes, quantile, *texts in map(dict.values, read_data("measures.csv"))
+    Measure(name, unit, int(digits), parts, wholes, float(quantile) if quantile else None)
+    for name, unit, digits, parts, wholes, quantile, *_ in map(dict.values, read_data("measures.csv"))
 )
 (
     SUFFICIENCY,

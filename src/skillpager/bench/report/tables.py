@@ -28,7 +28,7 @@ from skillpager.bench.report.paper import PaperTable
 from skillpager.bench.report.results import GROUND_TRUTH, Results
 from skillpager.bench.report.statistics import Interval
 from skillpager.bench.report.table import Row, Table, frame
-from skillpager.bench.run.methods import is_ours, parse_method
+from skillpager.bench.run.methods import parse_method
 from skillpager.bench.validate.node_types import parser_quality
 
 CI = "[95 % CI]"
@@ -308,28 +308,3 @@ def matched_budgets(results: Results) -> Table | None:
         "Strategies whose weights do not ship need a model: --methods reranker:MODEL@tokens=50%.",
         digits={"p, Holm": 4} | {heading: 1 for heading in lines[0] if heading.startswith("Budget")},
     )
-
-
-# ---- names
-
-# in the order of the paper, then beyond it; options of a label last
-MEANINGS = {row["name"]: row["meaning"] for row in paper.read_data("methods.csv")}
-
-
-def glossary(results: Results) -> Table:
-    """Return the table that explains the names of the methods that were run."""
-    strategies = dict.fromkeys(parse_method(label).strategy for label in results.labels)
-    families = {name.partition(":")[0] for name in strategies}
-    known = {name: text for name, text in MEANINGS.items() if name in families or name.startswith("@")}
-    known |= {name: "A strategy that is not SkillPager's." for name in strategies if not is_ours(name)}
-    lines = [{"Name": name, "Meaning": meaning} for name, meaning in known.items()]
-    return Table("methods", "Names of methods", frame(lines))
-
-
-def measures_table(_: Results) -> Table:
-    """Return the table of all measures with unit, definition and source."""
-    lines = [
-        {"Measure": each.name, "Unit": each.unit, "Definition": each.definition, "Source": each.reference}
-        for each in MEASURES
-    ]
-    return Table("measures", "Measures", frame(lines))
