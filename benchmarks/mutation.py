@@ -49,7 +49,6 @@ CORE = {
     "bench/judge/evidence_measure.py": "tests/bench/test_bench_judges.py",
 }
 SHARED = ("tests/test_pager.py", "tests/test_sections.py")
-MEASURING = "tests/parsing/test_bounds.py"  # takes minutes, for other questions
 LEAST_SHARE = 0.95
 TEST_SECONDS = 8  # of tests for one mutant, the fastest first
 CPU_SECONDS, CPU_FACTOR = 3, 5  # a mutant with which a test computes so much longer is in a loop
@@ -181,14 +180,7 @@ def run_tests(runner: "Runner", tests: Sequence[str]) -> int:
     os.environ["PYTHONPATH"] = str(BUILD / "src")  # processes that tests start
     sys.path.insert(0, str(BUILD / "src"))
     with tempfile.TemporaryDirectory() as folder:
-        options = [
-            "-s",
-            "-n0",
-            "-m",
-            "not system",
-            f"--ignore={MEASURING}",
-            f"--basetemp={folder}/pytest",
-        ]
+        options = ["-s", "-n0", "-m", "not system", f"--basetemp={folder}/pytest"]
         return int(pytest.main([*options, *SHARED, *tests], plugins=[runner]))
 
 

@@ -14,12 +14,12 @@ RESULTS = ROOT / "benchmarks" / "torture.csv"
 LINES = (
     ("fuzz", "texts: inputs", "mutated and composed texts, read and split"),
     ("fuzz", "front matter: inputs", "mutated front matter, read from a file"),
-    ("fuzz", "pages: inputs", "pages of mutated texts in all styles, under a ceiling, and as HTML"),
+    ("fuzz", "pages: inputs", "pages of mutated texts in all styles, under a ceiling"),
     ("fuzz", "queries: inputs", "pages for hostile queries"),
     ("fuzz", "texts: CPU time of reading and splitting, most", "reading and splitting, slowest text"),
     *(
         ("growth", f"{step}: {measure}", f"{step}: {measure}")
-        for step in ("splitting", "indexing", "explorer", "page")
+        for step in ("splitting", "classifying", "indexing", "page")
         for measure in ("CPU time, most", "memory, most")
     ),
     ("kills", "kill -9 while indexing", "kill -9 while indexing; every page right, the store sound"),

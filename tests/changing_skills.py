@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 MARK = re.compile(r"rev-(\d+)-(\d+)")
-KEPT_REVISIONS = 400
 # what happens to a skill; a revision is written anew far more often than a skill is taken away
 CHANGES = ("rewrite", "rewrite", "rewrite", "rewrite", "break", "remove", "move", "swap")
 QUERIES = (

@@ -92,7 +92,6 @@ NIGHTLY = (
     "tests/bulk/test_ray.py",
     "tests/http/test_explorer*.py",
     "tests/http/test_http_workers.py",
-    "tests/parsing/test_bounds.py",
     "tests/test_nothing_leaves.py",
 )
 NIGHTLY_FIXTURES = {"browser", "own_server"}

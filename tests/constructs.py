@@ -237,6 +237,7 @@ CONSTRUCTS: dict[str, Construct] = {
     "closed unindented fences in items": repeated("- ```\nx\n```\n"),
     "unindented fences in deep items": repeated("- " * 20 + "```\nx\n"),
     "unmarked fences in quotes": repeated("> ```\nx\n\n"),
+    "empty lines of code": repeated("```\nx" + "\n" * 1_190 + "y\n```\n\n"),
     "unclosed fence": repeated("code\n", before="```\n"),
     "fences": repeated("```\ncode\n```\n"),
     "empty fences": repeated("```\n"),

@@ -209,7 +209,7 @@ def check_front_matter(run: Run, number: int, texts: list[str], figures: Figures
 
 
 def check_page(run: Run, number: int, texts: list[str], figures: Figures) -> None:
-    """Render pages of a mutated text in a style under a hard ceiling, and as HTML."""
+    """Render pages of a mutated text in a style under a hard ceiling."""
     draw = draw_for(f"{SEED}/page", number)
     text = mutate(window(texts, draw, draw.choice((300, 1_500, 6_000))), draw, texts)
     if draw.random() < 0.3:

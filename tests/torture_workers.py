@@ -1,10 +1,6 @@
 """What the child processes of the torture tests do; kept apart so that they start fast."""
 
-import json
-import os
 import random
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -170,22 +166,3 @@ def say_pages(
     except BaseException as problem:  # the test tells which
         said.send(f"{type(problem).__name__}: {problem}")
     said.close()
-
-
-def fill_disk(folder: Path, kilobytes: int, numbers: Sequence[int]) -> list[str] | str:
-    """Return the pages made with a store on a disk of its own, which ends with the process that mounts it."""
-    code = (
-        "import json, sys; from pathlib import Path; from torture_workers import pages_of\n"
-        f"print(json.dumps(pages_of(Path({str(folder)!r}) / 'disk' / 'store', {list(numbers)}, stored=True)))"
-    )
-    (folder / "disk").mkdir(exist_ok=True)
-    mount = f"mount -t tmpfs -o size={kilobytes}k tmpfs {folder}/disk"
-    script = f'{mount} && exec "$@"'
-    done = subprocess.run(
-        ["unshare", "--mount", "sh", "-c", script, "sh", sys.executable, "-c", code],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-    return json.loads(done.stdout) if done.returncode == 0 else done.stderr[-1000:]  # type: ignore[no-any-return]

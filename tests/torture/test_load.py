@@ -8,7 +8,6 @@ import socket
 import subprocess
 import threading
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -230,39 +229,31 @@ def test_mcp_answers_from_one_revision_at_a_time(transport: str, torture: Tortur
     assert answers.statuses["answer"] > 0
 
 
+ASKED: tuple[tuple[str, dict[str, Any] | None], ...] = (
+    ("load_skill", {"query": ""}),
+    ("load_skill", {"query": "", "resend": True, "budget_tokens": 300}),
+    ("load_skill", {"mode": "full"}),
+    ("read_skill_nodes", {"ids": "n1-n4"}),
+    ("read_skill_nodes", {"lines": "5-20"}),
+    ("get_skill_outline", {}),
+    ("list_skills", None),
+)
+
+
 async def ask_mcp(servers: list[Any], duration: float, answers: Answers) -> None:
     """Talk to each server in a session of its own, all at once."""
 
     async def talk(server: Any, seed: int) -> None:
         draw = random.Random(seed)
         async with Client(server, mode=draw.choice(("legacy", NEWEST_PROTOCOL))) as client:
-            await client.call_tool(
-                "load_skill", {"name": skill_name(0), "query": QUERIES[0]}
-            )  # loads the models
+            # loads the models
+            await client.call_tool("load_skill", {"name": skill_name(0), "query": QUERIES[0]})
             for _ in until(duration):
                 name = skill_name(draw.randrange(SKILLS))
-                tool, arguments = draw.choice(
-                    (
-                        (
-                            "load_skill",
-                            {"name": name, "query": f"{draw.choice(QUERIES)} {draw.randrange(99)}"},
-                        ),
-                        (
-                            "load_skill",
-                            {
-                                "name": name,
-                                "query": draw.choice(QUERIES),
-                                "resend": True,
-                                "budget_tokens": 300,
-                            },
-                        ),
-                        ("load_skill", {"name": name, "mode": "full"}),
-                        ("read_skill_nodes", {"name": name, "ids": "n1-n4"}),
-                        ("read_skill_nodes", {"name": name, "lines": "5-20"}),
-                        ("get_skill_outline", {"name": name}),
-                        ("list_skills", {}),
-                    )
-                )
+                tool, options = draw.choice(ASKED)
+                arguments = {"name": name, **options} if options is not None else {}
+                if "query" in arguments:
+                    arguments["query"] = f"{draw.choice(QUERIES)} {draw.randrange(99)}"
                 start = time.monotonic()
                 try:
                     result = await client.call_tool(tool, arguments)
@@ -282,7 +273,7 @@ async def ask_mcp(servers: list[Any], duration: float, answers: Answers) -> None
             group.start_soon(talk, server, seed)
 
 
-# ---- pipes
+# ---- clients that go away
 
 
 CALLS = (
@@ -292,102 +283,44 @@ CALLS = (
     {"jsonrpc": "2.0", "id": 2, "method": "tools/call",
      "params": {"name": "load_skill", "arguments": {"name": "postgres-backup", "query": QUERIES[0]}}},
 )  # fmt: skip
+LAST_WORDS = {
+    "nothing": b"",
+    "a question": json.dumps(CALLS[2]).encode() + b"\n",
+    "half a message": json.dumps(CALLS[2]).encode()[:40],
+    "garbage": b"\xff\x00\n[[[\n\n{}\n",
+}
 
 
-@contextlib.contextmanager
-def mcp_process(folder: Path) -> Iterator["subprocess.Popen[bytes]"]:
-    """Run `skillpager mcp` with its pipes in our hands, and end it in any case."""
-    process = subprocess.Popen(
-        command("mcp", SAMPLES),
-        env=environment(folder / "cache"),
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
-    try:
-        yield process
-    finally:
-        process.kill()
-        process.wait()
-        for stream in (process.stdin, process.stdout, process.stderr):
-            if stream and not stream.closed:
-                with contextlib.suppress(OSError):
-                    stream.close()
-
-
-@pytest.mark.parametrize("closed", ["stdout", "half a message", "stdin", "both", "garbage"])
-def test_an_mcp_server_ends_when_its_client_goes_away(closed: str, torture: Torture, tmp_path: Path) -> None:
-    if not torture.scale and closed != "stdout":
-        pytest.skip("each takes a start of a server; `make torture` does them all")
-    for number in range(torture.amount(1, 8)):
-        with mcp_process(tmp_path) as process:
-            assert process.stdin
-            assert process.stdout
-            assert process.stderr
-            for call in CALLS:
-                process.stdin.write(json.dumps(call).encode() + b"\n")
-                process.stdin.flush()
-                if call.get("id") == 1:
-                    process.stdout.readline()
-            time.sleep(0.02 * (number % 5))
-            if closed in ("half a message", "garbage"):
-                text = json.dumps(CALLS[2]).encode()
-                process.stdin.write(
-                    text[: len(text) // 2] if closed == "half a message" else b"\xff\x00\n[[[\n\n{}\n"
-                )
-            if closed in ("stdout", "both"):
-                process.stdout.close()
-            if closed == "stdout":
-                # it learns of it when it writes
-                with contextlib.suppress(OSError):
-                    process.stdin.write(json.dumps(CALLS[2]).encode() + b"\n")
-                    process.stdin.flush()
-                    time.sleep(0.2)
-            with contextlib.suppress(OSError):
-                process.stdin.close()
-            process.wait(TIME_LIMIT)
-            said = process.stderr.read().decode()
-            assert "Traceback" not in said, said
-    torture.record(f"MCP clients that went away: {closed}", torture.amount(1, 8))
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ("page", SAMPLES / "kubernetes-debugging", QUERIES[0]),
-        ("outline", SAMPLES / "kubernetes-debugging"),
-        ("show", SAMPLES / "kubernetes-debugging", "n0-n20"),
-        ("list",),
-        ("graph", SAMPLES / "kubernetes-debugging"),
-        ("--help",),
-    ],
-    ids=lambda arguments: arguments[0],
-)
-def test_a_reader_that_has_read_enough(
-    arguments: tuple[str | Path, ...], torture: Torture, tmp_path: Path
+@pytest.mark.parametrize("said_last", LAST_WORDS)
+def test_an_mcp_server_ends_when_its_client_goes_away(
+    said_last: str, torture: Torture, tmp_path: Path
 ) -> None:
-    if not torture.scale and arguments[0] != "page":
-        pytest.skip("each takes a start of Python; `make torture` does them all")
-    process = subprocess.Popen(
-        command(*arguments),
-        env=environment(tmp_path / "cache"),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
-    try:
-        assert process.stdout
-        assert process.stderr
-        process.stdout.close()  # as `head -c 0` does, before the first byte
-        said = process.stderr.read().decode()
-        code = process.wait(60)
-    finally:
-        process.kill()
-        process.wait()
-        process.stderr.close()
-    assert "Traceback" not in said, said
-    assert "BrokenPipeError" not in said, said
-    assert code in (0, 1, 141, -signal.SIGPIPE), said
-    torture.record(f"closed pipes: {arguments[0]}", "quiet")
+    for number in range(torture.amount(1, 8)):
+        process = subprocess.Popen(
+            command("mcp", SAMPLES),
+            env=environment(tmp_path / "cache"),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        with process:
+            try:
+                assert process.stdin
+                assert process.stdout
+                assert process.stderr
+                process.stdin.write(b"".join(json.dumps(call).encode() + b"\n" for call in CALLS))
+                process.stdin.flush()
+                process.stdout.readline()
+                time.sleep(0.02 * (number % 5))
+                process.stdout.close()  # it learns of it when it writes
+                with contextlib.suppress(OSError):
+                    process.stdin.write(LAST_WORDS[said_last])
+                    process.stdin.close()
+                process.wait(TIME_LIMIT)
+                assert "Traceback" not in (said := process.stderr.read().decode()), said
+            finally:
+                process.kill()
+    torture.record(f"MCP clients that went away: {said_last}", torture.amount(1, 8))
 
 
 def _record(torture: Torture, what: str, answers: Answers, grown: int | None) -> None:
