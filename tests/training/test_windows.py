@@ -54,9 +54,3 @@ def test_a_window_of_no_length_is_what_the_shipped_encoder_reads(
     assert [window.pieces for window in windows] == [
         pieces for pieces, _ in pieces_in_context(tokenizer, fragments)
     ]
-
-
-def test_headings_stand_where_they_begin(tokenizer: Tokenizer, fragments: list[Fragment]) -> None:
-    window, *_ = windows_of(tokenizer, fragments, most=MAX_PIECES)
-    words = tokenizer.decode(window.pieces)
-    assert words.startswith("deploy first this. checks look at : - logs - metrics long word word")
