@@ -1,8 +1,6 @@
 """The README tells the truth: its page is the page, its example runs, its links lead somewhere."""
 
-import csv
 import re
-import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -72,23 +70,6 @@ def test_relative_links_lead_somewhere(document: Path) -> None:
     text = re.sub(r"```.*?```", "", document.read_text(encoding="utf-8"), flags=re.DOTALL)
     for target in re.findall(r"\]\((?!https?:|#)([^)#\s]+)[^)]*\)", text):
         assert (document.parent / target).exists(), target
-
-
-def test_the_measured_quality_is_that_of_the_rows() -> None:
-    """Every number of `unseen.csv` comes back from the published rows, whose methods and data are all there."""
-    count = runpy.run_path(str(ROOT / "benchmarks" / "unseen.py"))["count"]
-    counted = [{name: str(value) for name, value in row.items()} for row in count()]
-    with (ROOT / "benchmarks" / "unseen.csv").open(encoding="utf-8", newline="") as file:
-        assert counted == list(csv.DictReader(file)), "run `make tables`"
-    assert len(counted) == 24
-
-
-def test_every_figure_of_the_readme_comes_from_a_committed_file() -> None:
-    generator = runpy.run_path(str(ROOT / "docs" / "generate_readme.py"))
-    for file, made in generator["blocks"]().items():
-        text = file.read_text(encoding="utf-8")
-        for name, block in made.items():
-            assert f"<!-- {name} -->\n{block}<!-- /{name} -->" in text, "run `python docs/generate_readme.py`"
 
 
 def test_the_number_of_strategies_and_the_size_of_the_models_are_true() -> None:

@@ -1,0 +1,136 @@
+"""The tables and figures of README and docs, and the tables beside the published rows, are what the rows say."""
+
+import csv
+import re
+import runpy
+from collections.abc import Mapping
+from pathlib import Path
+
+import generate_agents
+import generate_benchmark
+import generate_models
+import generate_readme
+import generate_routing
+import generate_torture
+import pytest
+from marked_blocks import read_blocks
+from sklearn.metrics import cohen_kappa_score
+
+from conftest import ROOT
+
+BENCHMARKS = ROOT / "benchmarks"
+MEASURED = (ROOT / "docs" / "measured.md").read_text(encoding="utf-8")
+ROUTING = generate_routing.PAGE.read_text(encoding="utf-8")
+MADE_OF_ROUTING = generate_routing.blocks()
+ANEW = "run `make tables` and review the diff"
+# blocks by the page that shows them
+MADE: list[tuple[Path, Mapping[str, str]]] = [
+    (generate_agents.PAGE, generate_agents.make_blocks()),
+    (generate_benchmark.PAGE, generate_benchmark.blocks(MEASURED)),
+    (generate_models.PAGE, generate_models.blocks()),
+    (generate_routing.PAGE, {name: MADE_OF_ROUTING[name] for name in read_blocks(ROUTING)}),  # a part of them
+    (generate_torture.PAGE, {"torture": generate_torture.block()}),
+    *generate_readme.blocks().items(),
+]
+# rows of all runs together: they are in every clone
+MOST_BYTES = 6_000_000
+
+
+def rows(path: Path) -> list[dict[str, str]]:
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.mark.parametrize(
+    ("page", "name", "text"),
+    [
+        pytest.param(page, *block, id=f"{page.name}-{block[0]}")
+        for page, made in MADE
+        for block in made.items()
+    ],
+)
+def test_blocks_are_those_of_the_rows(page: Path, name: str, text: str) -> None:
+    assert read_blocks(page.read_text(encoding="utf-8"))[name] == text, ANEW
+    assert text
+    assert "nan" not in text
+
+
+def test_every_table_of_results_comes_from_rows() -> None:
+    """A table of shares or differences has a block around it."""
+    outside = re.sub(r"<!-- (.*?) -->\n.*?<!-- /\1 -->", "", MEASURED, flags=re.DOTALL)
+    heads = re.findall(r"^(\|.*\|)\n\|[-| ]+\|$", outside, re.MULTILINE)
+    assert heads
+    assert [head for head in heads if "%" in head or "points" in head] == []
+
+
+@pytest.mark.parametrize("run", generate_benchmark.published_runs())
+def test_tables_of_a_run_are_those_of_its_rows(run: str) -> None:
+    tables = generate_benchmark.tables_of(run)
+    assert tables
+    for name, made in tables.items():
+        kept = generate_benchmark.RUNS / run / "tables" / f"{name}.csv"
+        assert kept.read_text(encoding="utf-8") == made.to_csv(), f"{kept.name}: {ANEW}"
+
+
+def test_the_tables_of_the_models_are_those_of_the_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every interval comes back from the rows, one for each query, method and budget."""
+    monkeypatch.syspath_prepend(str(ROOT / "training"))
+    tables = runpy.run_path(str(ROOT / "training" / "tables.py"))
+    for name, made in tables["tables_of"](tables["read_rows"](BENCHMARKS / "models")).items():
+        kept = (BENCHMARKS / "models" / f"{name}.csv").read_text(encoding="utf-8")
+        assert kept == made.to_csv(index=False, lineterminator="\n"), "run `python training/tables.py`"
+
+
+def test_the_measured_quality_is_that_of_the_rows() -> None:
+    """Every number of `unseen.csv` comes back from the published rows, whose methods and data are all there."""
+    count = runpy.run_path(str(BENCHMARKS / "unseen.py"))["count"]
+    counted = [{name: str(value) for name, value in row.items()} for row in count()]
+    assert counted == rows(BENCHMARKS / "unseen.csv"), ANEW
+    assert len(counted) == 24
+
+
+def test_rows_are_small() -> None:
+    files = list(BENCHMARKS.rglob("*.xz"))
+    assert files
+    assert sum(path.stat().st_size for path in files) < MOST_BYTES
+
+
+@pytest.mark.parametrize("series", ["long", "short"])
+@pytest.mark.parametrize("reduction", ["40 %", "50 %", "60 %", "70 %"])
+def test_the_navigator_is_best_at_every_budget(series: str, reduction: str) -> None:
+    wanted = (series, "plain", reduction)
+    pages = rows(BENCHMARKS / "models" / "pages.csv")
+    shown = [row for row in pages if (row["series"], row["style"], row["budget"]) == wanted]
+    assert len(shown) > 4
+    assert max(shown, key=lambda row: float(row["sufficiency"]))["method"] == "navigator"
+
+
+def test_the_readers_of_the_sample_agree_as_told() -> None:
+    judged = rows(BENCHMARKS / "intraskill" / "dev" / "judgments" / "blind-96.csv")
+    assert len(judged) == 96
+    evidence = [row["evidence"] for row in judged]
+    told = re.search(
+        r"judge on ([\d.]+), ([\d.]+) and ([\d.]+) %\n\s*\(κ ([\d.]+), ([\d.]+), ([\d.]+);", MEASURED
+    )
+    assert told
+    for number in (1, 2, 3):
+        answers = [row[f"reader_{number}"] for row in judged]
+        agreement = 100 * sum(map(str.__eq__, answers, evidence)) / len(judged)
+        assert float(told[number]) == pytest.approx(agreement, abs=0.06)
+        assert float(told[number + 3]) == pytest.approx(cohen_kappa_score(answers, evidence), abs=0.006)
+        assert ("insufficient", "sufficient") not in zip(answers, evidence, strict=True)
+
+
+def test_every_task_of_a_public_skill_was_solved_once_in_each_arm_by_another_agent() -> None:
+    study = generate_agents.read_study()
+    tasks = BENCHMARKS / "agent" / "tasks"
+    assert set(study.task) == {path.name for path in tasks.iterdir() if (path / "answers").is_dir()}
+    each = study.groupby("task")
+    assert (each.size() == 5).all()
+    assert (each[["arm", "solver"]].nunique() == 5).all(axis=None)
+    assert 0 < len(generate_agents.with_cut_pages(study)) < len(study)
+
+
+def test_there_are_no_figures_of_torture_tests_that_are_gone() -> None:
+    parts = {path.stem.removeprefix("test_") for path in (ROOT / "tests" / "torture").glob("test_*.py")}
+    assert {row["part"] for row in rows(generate_torture.RESULTS)} <= {*parts, "run"}
