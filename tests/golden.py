@@ -18,8 +18,8 @@ from cli_process import environment, invoke
 from skillpager import SkillPager
 from skillpager.encoders.builtin import BuiltinEncoder
 from skillpager.output import outline as explain
-from skillpager.pages.assemble import leave_out, longest, make_whole
-from skillpager.pages.render import PageMeter, PageRenderer
+from skillpager.pages.assemble import PageMeter, leave_out, longest, make_whole
+from skillpager.pages.render import PageRenderer
 from skillpager.parsing.fragments import split_skill
 from skillpager.parsing.skill import read_skill
 from skillpager.settings import Settings

@@ -42,6 +42,7 @@ from data import FURTHER, LONG, SHORT, TEXT_FORM, Example, embedded_queries, loa
 from export_encoder import PACKAGE, SOURCE, export, read_tokenizer, read_weights
 from sequence_net import Net, arrays_of
 from skillpager.bench.run.learned import write_learned_from
+from skillpager.classifiers.local import CLASSIFIER_ID
 from skillpager.encoders.builtin import DIM, ENCODER_ID, BuiltinEncoder
 from skillpager.sequence_net import SequenceNet
 from skillpager.strategies.navigator.features import NAMES
@@ -59,7 +60,6 @@ ALL = "all"
 BASE = "base"
 # queries of other skills that each skill is asked, to learn what it does not cover
 STRANGERS = 4
-TYPES_ID = "local-4"
 
 
 @dataclass(frozen=True)
@@ -277,7 +277,7 @@ def save_types(target: Path, nets: Sequence[Net], work: Path, encoder: str, temp
     arrays = {f"net.{name}": array for name, array in arrays_of(nets).items()}
     np.savez_compressed(
         target,
-        id=TYPES_ID,
+        id=CLASSIFIER_ID,
         embedding=embedding(),
         temperature=np.float32(temperature),
         **{"head.weight": weights["types.weight"], "head.bias": weights["types.bias"]},

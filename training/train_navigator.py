@@ -21,7 +21,7 @@ from sequence_net import Example, Net, Shape
 from skillpager.bench.data.evidence import ShortQuery
 from skillpager.bench.judge import judge_evidence
 from skillpager.classifiers.local import TYPES
-from skillpager.pages.render import NodeMeter
+from skillpager.pages.assemble import NodeMeter
 from skillpager.strategies.navigator.features import NAMES, IndexFeatures, coverage_signals, features_of
 from skillpager.strategies.navigator.strategy import (
     LEAST_CHANCE,

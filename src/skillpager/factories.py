@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from typing_extensions import get_protocol_members
 
 from skillpager.errors import SettingsError, SkillPagerError
-from skillpager.settings import BUILT_IN, Settings, cache_folder
+from skillpager.settings import BUILT_IN, INDEX_FOLDER, Settings
 from skillpager.stores.sql import SqlStore
 from skillpager.strategies.registry import FAMILIES
 from skillpager.types import (
@@ -191,7 +191,7 @@ def make_store(settings: Settings, place: Path | str | None = None) -> SqlStore:
         MissingExtraError: The package of its database is not installed.
     """
     if place is None:
-        place = settings.store or cache_folder(settings)
+        place = settings.store or settings.cache_dir / INDEX_FOLDER
     if isinstance(place, Path):
         from skillpager.stores.sqlite import SqliteStore
 

@@ -41,7 +41,7 @@ SPLITTER_VERSION = "3"
 # version of what a store holds; raise it when the meaning of a stored field changes
 FORMAT_VERSION = 2
 
-# nodes of all indexes together, about 3 kB each; with what pages of them keep, 14 kB
+# nodes of all indexes together, about 3 kB each
 MAX_KEPT_NODES = 50_000
 MAX_KEPT_PATHS = 10_000
 MAX_KEPT_QUERIES = 1_024

@@ -15,12 +15,19 @@ from skillpager.caches import LRUCache
 from skillpager.errors import SettingsError
 from skillpager.factories import make_classifier, make_encoder, make_store, make_strategy
 from skillpager.files import stamp_skill
-from skillpager.indexing import MAX_KEPT_NODES, Builder, IndexCache, index_key, rows_id
+from skillpager.indexing import Builder, IndexCache, index_key, rows_id
 from skillpager.output import outline as explain
 from skillpager.pages.addresses import find_nodes
-from skillpager.pages.assemble import choose_budget, estimates, leave_out, longest, make_page, make_whole
-from skillpager.pages.gaps import folder_line
-from skillpager.pages.render import PageRenderer, joint_cache
+from skillpager.pages.assemble import (
+    choose_budget,
+    estimates,
+    folder_line,
+    leave_out,
+    longest,
+    make_page,
+    make_whole,
+)
+from skillpager.pages.render import PageRenderer
 from skillpager.parsing.folder import own_folder
 from skillpager.parsing.skill import SCOPES, read_skill, skill_from_text
 from skillpager.settings import Settings, load_settings
@@ -45,7 +52,6 @@ from skillpager.types import (
 
 # strategies have caches of their own, so one is stored for each name and weight, which clients may choose
 MAX_KEPT_STRATEGIES = 16
-MIN_RENDERER_NODES = 100  # a renderer of a smaller index counts as one of this
 
 SkillSource = Path | str | Skill | SkillIndex
 
@@ -93,10 +99,6 @@ class SkillPager:
         self._embedded_text = embedded_text or self.settings.embedded_text
         self._progress = progress
         self._indexes = IndexCache()
-        self._renderers = LRUCache[tuple[int, Style, str, str, str | None], PageRenderer](
-            MAX_KEPT_NODES, lambda renderer: max(MIN_RENDERER_NODES, len(renderer.index.nodes))
-        )
-        self._joints = joint_cache()
         self._strategies = LRUCache[tuple[str, float], Strategy](MAX_KEPT_STRATEGIES)
 
     def __deepcopy__(self, memo: dict[int, object]) -> Self:
@@ -394,18 +396,8 @@ class SkillPager:
         """
         chosen = self.style_of(style)
         line = folder_line(index.skill, own_folder(index.skill)) if folder else ""
-        # a renderer holds its index, so that no other index gets the same id
-        return self._renderers.get_or_make(
-            (id(index), chosen, show, line, part_tag),
-            lambda: PageRenderer(
-                index,
-                self.token_counter,
-                style=chosen,
-                show=show,
-                folder=line,
-                joints=self._joints,
-                part_tag=part_tag,
-            ),
+        return PageRenderer(
+            index, self.token_counter, style=chosen, show=show, folder=line, part_tag=part_tag
         )
 
     def style_of(self, style: Style | str | None = None) -> Style:

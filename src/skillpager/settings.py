@@ -26,6 +26,7 @@ logger = logging.getLogger(__name__)
 APP = "skillpager"
 PREFIX = "SKILLPAGER_"
 PROJECT_FILE = "skillpager.toml"
+INDEX_FOLDER = "indexes"  # of the index store, in `cache_dir`
 DEFAULT_MAX_CACHE_BYTES = 1024**3
 LLM_BATCH_SIZE = 20  # paper §3.1
 LLM_CONCURRENCY = 4
@@ -412,8 +413,3 @@ def _convert(name: str, value: object, place: str) -> object:
     if name == "store" and (fault := store_fault(str(converted))):  # the value may hold a password
         raise SettingsError(f"{name} in {place} {fault}.")
     return converted
-
-
-def cache_folder(settings: Settings) -> Path:
-    """Return the folder of the index store."""
-    return settings.cache_dir / "indexes"

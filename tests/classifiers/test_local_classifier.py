@@ -5,13 +5,12 @@ from collections import Counter
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 from conftest import ROOT, SAMPLES
 from messages import raises
 from skillpager import SkillPager
 from skillpager.classifiers.features import NAMES, describe
-from skillpager.classifiers.local import LocalClassifier
+from skillpager.classifiers.local import MODEL, LocalClassifier
 from skillpager.errors import ClassifierError
 from skillpager.types import NodeType
 
@@ -97,11 +96,11 @@ def test_rows_are_required_and_must_match(pager: SkillPager) -> None:
     assert LocalClassifier().classify([], np.zeros((0, 384), np.float32)) == []
 
 
-def test_a_damaged_model_is_a_clear_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_weights_have_the_id_and_damaged_ones_are_a_clear_error(tmp_path: Path) -> None:
+    assert str(np.load(MODEL)["id"]) == LocalClassifier.id
     (tmp_path / "types.npz").write_bytes(b"PK\x03\x04 no archive")
-    monkeypatch.setattr("skillpager.classifiers.local.MODEL", str(tmp_path / "types.npz"))
     with raises(ClassifierError):
-        _ = LocalClassifier().id
+        _ = LocalClassifier(tmp_path / "types.npz").embedding
 
 
 def test_the_card_tells_the_scores_of_the_training_run() -> None:

@@ -22,7 +22,7 @@ from skillpager.integrations.tools import SkillTools
 from skillpager.library import Library
 from skillpager.library.published import Publisher
 from skillpager.parsing.skill import read_skill
-from skillpager.settings import Settings, cache_folder
+from skillpager.settings import INDEX_FOLDER, Settings
 from skillpager.stores.postgres import PostgresStore
 from test_integrations_retrievers import BOTH, RETRIEVERS, Retrieve
 
@@ -71,7 +71,7 @@ def test_published_skills_are_retrieved_as_those_of_folders(retrieve: Retrieve, 
     [(text, *_)] = retrieve(BOTH, folders=[], pager=far, max_tokens=700, as_page=True)
     assert text == page.text
     # the next process of this host need not read the words again
-    assert any((cache_folder(far.settings) / "words").iterdir())
+    assert any((far.settings.cache_dir / INDEX_FOLDER / "words").iterdir())
     assert retrieve(BOTH, folders=[], published="none", pager=far) == []
     assert retrieve(BOTH, folders=[], published="team", pager=far) == []
 

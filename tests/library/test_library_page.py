@@ -15,7 +15,7 @@ from skillpager import SkillPager
 from skillpager.errors import SettingsError
 from skillpager.library import FoundSkill, Library, LibraryPage, RefusalReason
 from skillpager.library.library_page import LEAST_SHARE, MAX_VERIFIED
-from skillpager.pages.gaps import LEAST_COVERED
+from skillpager.pages.render import LEAST_COVERED
 from skillpager.types import Style
 
 ONE = "Restore one table from last night's dump."

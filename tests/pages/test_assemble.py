@@ -11,8 +11,17 @@ from hypothesis import strategies as st
 
 from messages import raises
 from skillpager.errors import SettingsError
-from skillpager.pages.assemble import choose_budget, estimates, leave_out, longest, make_page, make_whole
-from skillpager.pages.render import NodeMeter, PageMeter, PageRenderer
+from skillpager.pages.assemble import (
+    NodeMeter,
+    PageMeter,
+    choose_budget,
+    estimates,
+    leave_out,
+    longest,
+    make_page,
+    make_whole,
+)
+from skillpager.pages.render import PageRenderer
 from skillpager.settings import Settings
 from skillpager.strategies import Full
 from skillpager.types import (

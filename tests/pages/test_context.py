@@ -11,8 +11,8 @@ from conftest import SAMPLES
 from golden import check, pages_text
 from skillpager import SkillPager
 from skillpager.pages.addresses import find_nodes
-from skillpager.pages.gaps import whole_text
-from skillpager.pages.render import PageMeter, PageRenderer
+from skillpager.pages.assemble import PageMeter
+from skillpager.pages.render import PageRenderer, whole_text
 from skillpager.parsing.skill import skill_from_files
 from skillpager.types import SkillIndex, Style
 

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skillpager import SkillPager
-from skillpager.pages.gaps import skill_tag, tag_of, whole_text
-from skillpager.pages.render import PageMeter, PageRenderer
+from skillpager.pages.assemble import PageMeter
+from skillpager.pages.render import PageRenderer, skill_tag, tag_of, whole_text
 from skillpager.parsing.skill import skill_from_files
 from skillpager.types import SkillIndex, Style
 

@@ -8,7 +8,7 @@ from conftest import SAMPLES
 from golden import QUERIES
 from skillpager import SkillPager
 from skillpager.json_types import to_json
-from skillpager.pages.gaps import address_of, whole_text
+from skillpager.pages.render import address_of, whole_text
 
 SKILL = SAMPLES / "postgres-backup"
 QUERY = QUERIES["postgres-backup"]

@@ -5,10 +5,9 @@ from itertools import pairwise
 
 import pytest
 
-from skillpager.pages import render
 from skillpager.pages.addresses import find_nodes
-from skillpager.pages.gaps import address_of, omissions_of, whole_text
-from skillpager.pages.render import NodeMeter, PageMeter, PageRenderer, joint_cache
+from skillpager.pages.assemble import NodeMeter, PageMeter
+from skillpager.pages.render import PageRenderer, address_of, omissions_of, whole_text
 from skillpager.types import SkillIndex, Span, Style
 from word_tokens import Words, index_of, words
 
@@ -367,24 +366,3 @@ def test_the_meter_of_nodes_sums_their_tokens(index: SkillIndex) -> None:
     meter.add(2)
     assert meter.tokens == 65
     assert NodeMeter(index.nodes, gap_tokens=7).gap_tokens == 7
-
-
-def test_renderers_may_share_a_cache_and_make_their_own_pages(index: SkillIndex) -> None:
-    joints = joint_cache()
-    shared = [PageRenderer(index, Words(), style=style, joints=joints) for style in Style]
-    for number, each in enumerate(shared, start=1):
-        assert each.render([3]) == PageRenderer(index, Words(), style=each.style).render([3])
-        assert len(joints) == 2 * number
-
-
-@pytest.mark.parametrize(("room", "kept"), [(3 * 1900, 3), (3 * 1900 - 1, 2)])
-def test_the_cache_is_bounded_by_the_texts_and_ids_of_its_joints(
-    monkeypatch: pytest.MonkeyPatch, room: int, kept: int
-) -> None:
-    monkeypatch.setattr(render, "MAX_JOINT_BYTES", room)
-    index = index_of("\n\n".join(words(f"Node{number}", 9) for number in range(50)))
-    joint = render._Joint("x" * 500, omitted=omissions_of(index.nodes, ()))
-    joints = joint_cache()
-    for number in range(9):
-        joints.put((0, 0, number), joint)
-    assert len(joints) == kept

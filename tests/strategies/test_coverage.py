@@ -9,7 +9,7 @@ import pytest
 from conftest import SAMPLES
 from golden import QUERIES
 from skillpager import SkillPager
-from skillpager.pages.gaps import LEAST_COVERED
+from skillpager.pages.render import LEAST_COVERED
 from skillpager.parsing.skill import skill_from_text
 from skillpager.strategies.navigator.features import COVERAGE_NAMES, IndexFeatures, coverage_signals
 from skillpager.strategies.navigator.lexical import clauses_of, stems_of, terms_of
@@ -141,7 +141,7 @@ def test_nothing_is_said_of_a_query_that_may_be_covered_or_of_a_plain_page(pager
 
 
 def test_no_chance_is_told_as_none() -> None:
-    from skillpager.pages.gaps import not_covered
+    from skillpager.pages.render import not_covered
 
     assert not_covered(0.004) == "seems not to cover the query (chance under 1 %)"
     assert not_covered(0.0) == not_covered(0.004)

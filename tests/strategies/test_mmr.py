@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from index_builder import build_index
 from messages import raises
-from skillpager.pages.render import NodeMeter
+from skillpager.pages.assemble import NodeMeter
 from skillpager.strategies import Full, Mmr, TopK
 from skillpager.strategies.picking import allows_all, cosines, dynamic_max_nodes
 from skillpager.types import Budget, FloatArray, Query, Selection, SkillIndex, SkipReason

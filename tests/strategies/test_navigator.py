@@ -16,7 +16,7 @@ from index_builder import unit_rows
 from messages import raises
 from skillpager import SkillPager
 from skillpager.errors import StrategyError
-from skillpager.pages.render import NodeMeter
+from skillpager.pages.assemble import NodeMeter
 from skillpager.sections import sections_of
 from skillpager.strategies.navigator import strategy as module
 from skillpager.strategies.navigator.features import COVERAGE_NAMES, GROUPS, NAMES, IndexFeatures, features_of

@@ -15,8 +15,8 @@ from index_builder import build_index, unit_rows
 from messages import raises
 from skillpager import SkillPager
 from skillpager.factories import make_strategy
-from skillpager.pages.assemble import make_page
-from skillpager.pages.render import NodeMeter, PageRenderer
+from skillpager.pages.assemble import NodeMeter, make_page
+from skillpager.pages.render import PageRenderer
 from skillpager.settings import Settings
 from skillpager.strategies import Mmr, TopK
 from skillpager.strategies.baselines.graph import (

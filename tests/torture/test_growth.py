@@ -90,12 +90,7 @@ def page(pager: SkillPager, text: str) -> Callable[[], object]:
     """Return the making of a page of a tenth of the tokens."""
     built = pager.index(skill_from_text(text))
     limit = built.full_tokens // 10 + 100
-
-    def make() -> object:
-        pager._renderers._entries.clear()
-        return pager.page(built, "run the next step", max_tokens=limit, strategy="topk")
-
-    return make
+    return lambda: pager.page(built, "run the next step", max_tokens=limit, strategy="topk")
 
 
 STEPS = {"splitting": split, "classifying": classify, "indexing": index, "page": page}

@@ -37,26 +37,22 @@ TYPES = (
     NodeType.CONCEPT,
 )
 
-MODEL = "models/types/types.npz"
+MODEL = Path(__file__).parents[1] / "models" / "types" / "types.npz"
+# part of every cache key: raise it with other weights
+CLASSIFIER_ID = "local-4"
 
 
+@dataclass(eq=False)
 class LocalClassifier:
-    """Types fragments offline, with the model in the package."""
+    """Types fragments offline, with the model in the package.
 
-    def __init__(self, path: Path | None = None) -> None:
-        """Name the weights, which are read on first use.
+    Attributes:
+        path: File of the weights, which are read on first use; by default the shipped one.
+        id: Name of the model.
+    """
 
-        Args:
-            path: File of the weights; default: the shipped one.
-        """
-        self._path = path or Path(__file__).parents[1] / MODEL
-
-    @cached_property
-    def id(self) -> str:
-        """Name of the model."""
-        # read alone: to find a stored index takes no weights
-        with self._arrays() as arrays:
-            return str(arrays["id"])
+    path: Path = MODEL
+    id = CLASSIFIER_ID
 
     @property
     def embedding(self) -> str:
@@ -104,11 +100,11 @@ class LocalClassifier:
     def _arrays(self) -> Iterator["NpzFile"]:
         """Open the file of the weights; whatever fails while it is read is a `ClassifierError`."""
         try:
-            with self._path.open("rb") as stream, np.load(stream, allow_pickle=False) as arrays:
+            with self.path.open("rb") as stream, np.load(stream, allow_pickle=False) as arrays:
                 yield arrays
         except (OSError, ValueError, KeyError, BadZipFile) as error:
             raise ClassifierError(
-                f"The shipped classifier {self._path} cannot be read ({error}): reinstall skillpager."
+                f"The shipped classifier {self.path} cannot be read ({error}): reinstall skillpager."
             ) from error
 
 

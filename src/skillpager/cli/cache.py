@@ -13,7 +13,7 @@ from skillpager.cli.session import choose_settings
 from skillpager.cli.views import counted, print_table
 from skillpager.json_types import to_json
 from skillpager.library.routing.catalog import Catalog
-from skillpager.settings import cache_folder
+from skillpager.settings import INDEX_FOLDER
 
 if TYPE_CHECKING:
     from skillpager.stores.sql import SqlStore
@@ -133,4 +133,4 @@ def _open(options: StoreOptions) -> tuple["SqlStore", Catalog]:
     from skillpager.factories import make_store  # numpy
 
     settings = choose_settings(options)
-    return make_store(settings), Catalog(cache_folder(settings))
+    return make_store(settings), Catalog(settings.cache_dir / INDEX_FOLDER)

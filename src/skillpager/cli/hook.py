@@ -27,8 +27,8 @@ from skillpager.cli.session import open_library
 from skillpager.errors import SettingsError
 from skillpager.files import make_private_folder, read_bounded, write_file
 from skillpager.library.discovery import search_folders
-from skillpager.pages.gaps import not_covered
-from skillpager.settings import cache_folder, load_settings
+from skillpager.pages.render import not_covered
+from skillpager.settings import INDEX_FOLDER, load_settings
 from skillpager.types import Style
 
 EVENT = "UserPromptSubmit"
@@ -140,7 +140,7 @@ def _answer(prompt: Prompt, skills_dirs: Collection[Path], max_tokens: int) -> d
     settings = load_settings()
     folders = search_folders([*skills_dirs, *settings.skills_dir], project=prompt.folder)
     library = open_library([], StoreOptions(), folders=folders)
-    file = session_file(cache_folder(settings), prompt.session)
+    file = session_file(settings.cache_dir / INDEX_FOLDER, prompt.session)
     shown = read_shown(file)
     made = library.page(
         prompt.text,

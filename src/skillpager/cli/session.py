@@ -17,9 +17,9 @@ from skillpager.library.published import published_skills
 from skillpager.parsing.skill import decode
 from skillpager.settings import (
     DEFAULT_LIBRARY,
+    INDEX_FOLDER,
     NO_LIBRARY,
     Settings,
-    cache_folder,
     check_library,
     hide_secrets,
     load_settings,
@@ -74,7 +74,7 @@ def open_library(
     return Library(
         lambda: open_pager(options),
         folders or check_folders(named) or search_folders(settings.skills_dir),
-        cache=cache_folder(settings),
+        cache=settings.cache_dir / INDEX_FOLDER,
         keep=settings_filter(settings),
         published=library_name(settings),
     )

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 from skillpager.cli.messages import are_notes_shown, note, print_text
 from skillpager.display_text import chance_words, one_line, percent
-from skillpager.pages.gaps import not_covered
+from skillpager.pages.render import not_covered
 from skillpager.types import Page
 
 

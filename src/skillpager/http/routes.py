@@ -30,7 +30,7 @@ from skillpager.library import FoundSkill, LibraryPage, LibraryPageOptions, Rout
 from skillpager.output.outline import SIGNALS
 from skillpager.pager import SkillPager
 from skillpager.pages.assemble import estimates
-from skillpager.pages.gaps import LEAST_COVERED
+from skillpager.pages.render import LEAST_COVERED
 from skillpager.parsing.skill import skill_from_text
 from skillpager.strategies.registry import FAMILIES, Family, is_local
 from skillpager.types import Page, PageOptions, SkillIndex, SourceFile

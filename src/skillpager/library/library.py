@@ -26,7 +26,7 @@ from skillpager.library.discovery import (
 from skillpager.library.filters import licence_of
 from skillpager.library.routing.routes import DEFAULT_ROUTED
 from skillpager.parsing.skill import ENTRY_FILE
-from skillpager.settings import cache_folder
+from skillpager.settings import INDEX_FOLDER
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -330,7 +330,7 @@ class Library:
             if isinstance(store, SqliteStore):
                 folder = store.path.parent
             elif self._published is not None:  # the store is on another host
-                folder = cache_folder(self.pager.settings)
+                folder = self.pager.settings.cache_dir / INDEX_FOLDER
         return None if folder is None else Catalog(folder)
 
     def page(self, query: str, **options: "Unpack[LibraryPageOptions]") -> "LibraryPage":

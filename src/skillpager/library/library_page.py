@@ -13,7 +13,7 @@ from skillpager.errors import SettingsError, SkillError, SkillPagerError
 from skillpager.json_types import INLINE, ROUNDED
 from skillpager.library.discovery import FoundSkill, Progress, skill_faults
 from skillpager.library.routing.routes import DEFAULT_ROUTED, Route, RoutedSkill, for_models
-from skillpager.pages.gaps import not_covered, skill_tag, tag_of
+from skillpager.pages.render import not_covered, skill_tag, tag_of
 from skillpager.types import Budget, Page, PageOptions, SkillIndex, Strategy, Style
 
 if TYPE_CHECKING:
@@ -279,7 +279,7 @@ class _PageMaker:
     def _covered(self, index: SkillIndex) -> float | None:
         """Return the estimated chance that a skill answers the query at all; None if it is not known."""
         from skillpager.pages.assemble import estimates
-        from skillpager.pages.render import NodeMeter
+        from skillpager.pages.assemble import NodeMeter
 
         if not estimates(self._strategy):
             return None

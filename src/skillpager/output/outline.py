@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 
 from skillpager.display_text import line_range, one_line, percent, snippet
-from skillpager.pages.gaps import command_for, is_file_address, notice_of, skill_tag
+from skillpager.pages.render import command_for, is_file_address, notice_of, skill_tag
 from skillpager.sections import open_headings
 from skillpager.types import (
     Heading,

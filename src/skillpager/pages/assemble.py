@@ -1,21 +1,26 @@
 """Assemble a page within the budget: from the nodes that a strategy selects, or from a whole skill."""
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from typing_extensions import TypeIs
 
+from skillpager.display_text import is_plain
 from skillpager.errors import SettingsError
-from skillpager.pages.render import NodeMeter, PageMeter, PageRenderer
+from skillpager.pages.render import END, START, PageRenderer, skill_tag
 from skillpager.settings import Settings
 from skillpager.types import (
+    SKILL_DIR,
     Budget,
     EstimatingStrategy,
+    Node,
     Page,
     PageOptions,
     Query,
     Selection,
+    Skill,
     SkipReason,
     Strategy,
     Style,
@@ -216,3 +221,58 @@ def longest(render: Callable[[Sequence[int]], Page], ordinals: Sequence[int], li
         return render(ordinals[: place - 1])
     first = render(ordinals[:1])
     return first if first.tokens <= limit else replace(render(()), least_tokens=first.tokens)
+
+
+def folder_line(skill: Skill, folder: Path | None) -> str:
+    """Return the line that says where relative paths of a skill lead; empty without a folder.
+
+    An agent that reads a page elsewhere, such as through a stub, would look for them beside what it read.
+    """
+    if folder is None or not is_plain(str(folder)):
+        return ""
+    # without braces, because an agent would put another folder in the place of `${CLAUDE_SKILL_DIR}`
+    also = f" ({SKILL_DIR})" if any(SKILL_DIR in file.text for file in skill.files) else ""
+    return f"[Skill folder{skill_tag(skill)}{also}: {folder}]"
+
+
+class PageMeter:
+    """A `TokenMeter` for rendered pages, with marks, headings and what a page says of a low `covered`."""
+
+    def __init__(self, renderer: PageRenderer, *, covered: float | None = None) -> None:
+        """Start with an empty page."""
+        self._renderer = renderer
+        self.gap_tokens = renderer.gap_tokens
+        self._shown: list[int] = []
+        self.tokens = renderer.frame_tokens(covered) + renderer.joint(START, END).tokens
+
+    def cost(self, ordinal: int) -> int:
+        """Return the tokens of the page if node `ordinal` were added."""
+        place = bisect_left(self._shown, ordinal)
+        before = self._shown[place - 1] if place else START
+        after = self._shown[place] if place < len(self._shown) else END
+        joint = self._renderer.joint
+        added = joint(before, ordinal).tokens + joint(ordinal, after).tokens - joint(before, after).tokens
+        return self.tokens + self._renderer.node_tokens[ordinal] + added
+
+    def add(self, ordinal: int) -> None:
+        """Add node `ordinal` to the page."""
+        self.tokens = self.cost(ordinal)
+        insort(self._shown, ordinal)
+
+
+class NodeMeter:
+    """A `TokenMeter` that counts only the tokens of the nodes; `gap_tokens` is what a gap takes, about."""
+
+    def __init__(self, nodes: Sequence[Node], *, gap_tokens: int = 0) -> None:
+        """Start with an empty page."""
+        self.gap_tokens = gap_tokens
+        self._nodes = nodes
+        self.tokens = 0
+
+    def cost(self, ordinal: int) -> int:
+        """Return the tokens of the page if node `ordinal` were added."""
+        return self.tokens + self._nodes[ordinal].tokens
+
+    def add(self, ordinal: int) -> None:
+        """Add node `ordinal` to the page."""
+        self.tokens = self.cost(ordinal)

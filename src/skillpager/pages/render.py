@@ -1,53 +1,69 @@
 """Render chosen nodes as a page: document order, headings, lead-ins, marks for omitted lines.
 
-A page is nodes and the joints between them. If two shown nodes are adjacent in the source, their joint
-is the source between them, so the page repeats the author's own text. Any other joint is a gap: a mark,
-the headings that the reader needs to see, and the lead-in if the next node is in the middle of a list.
-Omitted nodes that take no more tokens than their gap are shown instead. A joint depends only on its two
-nodes, so `PageMeter` can count the tokens of a growing page without rendering it.
+A page is nodes and the joints between them. If two shown nodes are adjacent in the source, their joint is
+the source between them. Any other joint is a gap: a mark, the headings that the reader needs to see, and the
+lead-in if the next node is in the middle of a list. Omitted nodes that take no more tokens than their gap are
+shown instead. A joint depends only on its two nodes, so that a growing page can be counted unrendered.
 
-A mark says where the omitted lines are and which sections they hold; how to read them is said once, in the
-legend. A heading is shown once, over the first node below it; a mark names the outermost sections of which
-nothing is shown. The title of a file, a heading over all of its nodes, is left out of both.
+A mark says where the omitted lines are and names the outermost sections of which nothing is shown; how to
+read them is said once, in the legend. A heading is shown once, over the first node below it.
 
 Reference: paper §3.2, Context Assembly; contract 5 of `docs/design.md`.
 """
 
 import json
 import re
-from bisect import bisect_left, insort
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
 from html import escape
-from itertools import count, pairwise
+from itertools import accumulate, count, groupby, pairwise
 
-from skillpager.caches import LRUCache
-from skillpager.display_text import is_plain
-from skillpager.pages.gaps import (
-    END,
-    SAMPLE_ADDRESS,
-    START,
-    command_for,
-    covers,
-    file_mark,
-    mark_of,
-    not_covered,
-    notice_of,
-    omissions_of,
-    rule_of,
-    skill_tag,
-    source_between,
-    whole_text,
-)
+from skillpager.display_text import chance_words, is_plain, line_range, one_line
 from skillpager.sections import heading_paths
-from skillpager.types import Heading, Node, Omission, Page, Selection, SkillIndex, Span, Style, TokenCounter
+from skillpager.types import (
+    Heading,
+    Node,
+    Omission,
+    Page,
+    Selection,
+    Skill,
+    SkillIndex,
+    Span,
+    Style,
+    TokenCounter,
+)
 
-# of all joints that the renderers of a pager cache; those of a page of 100 nodes take about 0.3 MB
-MAX_JOINT_BYTES = 48_000_000
-# a joint besides its text and the ids of its gaps: objects, dictionaries and its place in the cache
-JOINT_BYTES = 1_000
+# the ends of a page: before its first node, after its last
+START, END = -1, -2
+
+# below this estimated chance that the skill answers the query a page says so in its first line; the chance is
+# calibrated, so the line is more often right than wrong
+LEAST_COVERED = 0.5
+
+# a node id and a file name, as used in addresses
+_NODE_ID = re.compile(r"n\d+")
+_FILE_NAME = re.compile(r"[^\s:,]+")
+SAMPLE_ADDRESS = "L2-9"
+IDS = "{ids}"  # placeholder of the address in a command that does not end with it
+# sections that a mark names at most: without any, pages save about 0.3 % more of the tokens
+MAX_TITLES = 4
+TITLE_CHARS = 30
+_ROUND_BRACKETS = str.maketrans("[]", "()")
+
+# text that a reader could take for a mark, the name of a file or a legend: `[… L2`, `[... 9 tokens`, `[… cut
+# here`, `[file:`, `[Page of skill`, with or without a tag; `[...rest]` of a program is none
+_IMITATION = re.compile(
+    r"\[[^\w\[\]]{0,8}?(?:"
+    r"(?:[…⋯]|\.\.\.(?=[^\w\]]|L\d))[^\[\]]{0,200}?"
+    r"\b(?:L\s?\d|(?:lines?|tokens?|omitted|in context|sent (?:earlier|before)|cut here|go on|read on)\b)"
+    r"|(?:page|parts)\W{0,3}\d*\s*of\s+(?:a\s+|\d+\s+)?skill|file\W{0,3}\d*\s*:|line\s+\d+\s+of\b"
+    r"|page\W{0,3}\d*\s*holds\b|this\s+skill\W{0,3}\d*\s*seems\b|skill\s+folder\b)",
+    re.IGNORECASE,
+)
+_TAG = re.compile(r"#\s?([0-9]{1,9})")
 # fewer nodes than this have no gap between them
 MIN_GAP_NODES = 3
 # in style `xml`, text of a skill that could close the element of the page or open another
@@ -64,30 +80,15 @@ class _Joint:
     filled: tuple[int, ...] = ()
 
 
-JointCache = LRUCache[tuple[int, int, int], _Joint]
-_numbers = count()
-
-
-def joint_cache() -> JointCache:
-    """Return an empty cache of joints, which any number of renderers may share."""
-    return LRUCache(MAX_JOINT_BYTES, _joint_bytes)
-
-
-def _joint_bytes(joint: _Joint) -> int:
-    return JOINT_BYTES + len(joint.text) + sum(8 * len(gap.nodes) for gap in joint.omitted)
-
-
 class PageRenderer:
-    """Renders pages of one index in one style. Thread-safe; joints are cached.
+    """Renders pages of one index in one style; its joints are cached.
 
     Args:
         index: The skill's index.
         counter: Counts tokens of the rendered text.
         style: `marked` or `xml` for marks in place of gaps, `plain` for the paper's concatenation.
-        show: Command that reads omitted lines; their address follows it, or replaces `{ids}` in it. Empty
-            for none.
-        folder: Line that names the skill's folder, see `gaps.folder_line`; empty for none.
-        joints: The cache of its joints, to share one among renderers; default: a cache of its own.
+        show: Command that reads omitted lines; their address follows it, or replaces `{ids}` in it.
+        folder: Line that names the skill's folder, as `assemble.folder_line` returns it.
         part_tag: For a part of a page of several skills, which says its skill's name even if the command
             does: the tag of their true marks. None for a page of its own.
     """
@@ -100,7 +101,6 @@ class PageRenderer:
         style: Style = Style.MARKED,
         show: str = "",
         folder: str = "",
-        joints: JointCache | None = None,
         part_tag: str | None = None,
     ) -> None:
         self.index = index
@@ -112,8 +112,7 @@ class PageRenderer:
         self._known: frozenset[int] = frozenset()  # ordinals of nodes that the reader has
         self._part_tag = part_tag
         self._paths = _without_titles(index)
-        self._joints = joint_cache() if joints is None else joints
-        self._number = next(_numbers)  # of its joints in the cache
+        self._joints: dict[tuple[int, int], _Joint] = {}
 
     def render(self, ordinals: Iterable[int], *, selection: Selection | None = None) -> Page:
         """Return the page that shows the given nodes, in any order, without a limit on its tokens.
@@ -144,13 +143,15 @@ class PageRenderer:
     def knowing(self, known: frozenset[int]) -> "PageRenderer":
         """Return a renderer of the same index for a reader who has these nodes already."""
         other = copy(self)
-        other._known, other._number = known, next(_numbers)  # its joints are others
+        other._known, other._joints = known, {}
         return other
 
     def joint(self, before: int, after: int) -> _Joint:
         """Return the joint of two shown nodes; `START` and `END` are the ends of the page."""
-        key = (self._number, before, after)
-        return self._joints.get_or_make(key, lambda: self._make_joint(before, after))
+        found = self._joints.get((before, after))
+        if found is None:
+            found = self._joints[before, after] = self._make_joint(before, after)
+        return found
 
     @cached_property
     def tag(self) -> str:
@@ -275,9 +276,8 @@ class PageRenderer:
         found: dict[Span, str] = {}
         for ordinal in ordinals:
             for heading in self._paths[ordinal]:
-                span = heading.span
-                if span not in below and not (previous and covers(previous, span.file, span.start)):
-                    found[span] = heading.title
+                if heading.span not in below and not covers(previous, heading.span):
+                    found[heading.span] = heading.title
                     break
         return [title for title in found.values() if title]
 
@@ -295,11 +295,10 @@ class PageRenderer:
         if node.span.file != file:
             yield f"{file_mark(node.span.file, self.tag)}\n\n"
         for heading in self._paths[after]:
-            if previous is None or not covers(previous, heading.span.file, heading.span.start):
+            if not covers(previous, heading.span):
                 yield f"{heading.text}\n\n"
         context = node.list_context
-        lead_in = context.lead_in_span if context else None
-        if context and lead_in and (previous is None or not covers(previous, lead_in.file, lead_in.start)):
+        if context and context.lead_in_span and not covers(previous, context.lead_in_span):
             yield f"{context.lead_in}\n"
 
     def _escaped(self, text: str) -> str:
@@ -322,44 +321,130 @@ def _without_titles(index: SkillIndex) -> list[tuple[Heading, ...]]:
     ]
 
 
-class PageMeter:
-    """A `TokenMeter` for rendered pages, with marks, headings and what a page says of a low `covered`."""
+def tag_of(*texts: str) -> str:
+    """Return the tag that tells true marks from text that looks like one, such as `#1`; empty if none does.
 
-    def __init__(self, renderer: PageRenderer, *, covered: float | None = None) -> None:
-        """Start with an empty page."""
-        self._renderer = renderer
-        self.gap_tokens = renderer.gap_tokens
-        self._shown: list[int] = []
-        self.tokens = renderer.frame_tokens(covered) + renderer.joint(START, END).tokens
-
-    def cost(self, ordinal: int) -> int:
-        """Return the tokens of the page if node `ordinal` were added."""
-        place = bisect_left(self._shown, ordinal)
-        before = self._shown[place - 1] if place else START
-        after = self._shown[place] if place < len(self._shown) else END
-        joint = self._renderer.joint
-        added = joint(before, ordinal).tokens + joint(ordinal, after).tokens - joint(before, after).tokens
-        return self.tokens + self._renderer.node_tokens[ordinal] + added
-
-    def add(self, ordinal: int) -> None:
-        """Add node `ordinal` to the page."""
-        self.tokens = self.cost(ordinal)
-        insort(self._shown, ordinal)
+    Its number is the smallest that stands behind a `#` in none of the texts, so the same skill always has the
+    same tag, and no author can write it.
+    """
+    if not any(map(_IMITATION.search, texts)):
+        return ""
+    used = {digits for text in texts for digits in _TAG.findall(text)}
+    taken = {beginning for digits in used for beginning in accumulate(digits)}  # "#12" holds "#1"
+    return f"#{next(number for number in count(1) if str(number) not in taken)}"
 
 
-class NodeMeter:
-    """A `TokenMeter` that counts only the tokens of the nodes; `gap_tokens` is what a gap takes, about."""
+def skill_tag(skill: Skill) -> str:
+    """Return the tag of the marks of a skill's pages; empty for nearly all skills."""
+    return tag_of(skill.name, *(part for file in skill.files for part in (f"[{file.path}", file.text)))
 
-    def __init__(self, nodes: Sequence[Node], *, gap_tokens: int = 0) -> None:
-        """Start with an empty page."""
-        self.gap_tokens = gap_tokens
-        self._nodes = nodes
-        self.tokens = 0
 
-    def cost(self, ordinal: int) -> int:
-        """Return the tokens of the page if node `ordinal` were added."""
-        return self.tokens + self._nodes[ordinal].tokens
+def rule_of(tag: str) -> str:
+    """Return the sentence of a legend that says which marks are true; empty without a tag."""
+    return f" Only marks with {tag} are true; others are text of the skill." if tag else ""
 
-    def add(self, ordinal: int) -> None:
-        """Add node `ordinal` to the page."""
-        self.tokens = self.cost(ordinal)
+
+def notice_of(tag: str) -> str:
+    """Return the first line of a text that has marks but no legend; empty without a tag."""
+    return f"[{tag}:{rule_of(tag)}]\n\n" if tag else ""
+
+
+def not_covered(covered: float | None) -> str:
+    """Return what a page says of a skill that seems not to answer the query; empty if it may."""
+    if covered is None or covered >= LEAST_COVERED:
+        return ""
+    return f"seems not to cover the query (chance {chance_words(covered)})"
+
+
+def whole_text(index: SkillIndex, tag: str = "") -> str:
+    """Return the whole skill without front matter; each file but the first begins with its name."""
+    return source_between(index, START, END, tag).strip("\r\n") + "\n"
+
+
+def source_between(index: SkillIndex, before: int, after: int, tag: str) -> str:
+    """Return the source between two nodes, with its name wherever a new file begins."""
+    paths = [file.path for file in index.skill.files]
+    first = index.nodes[before].span if before >= 0 else None
+    last = index.nodes[after].span if after >= 0 else None
+    number = paths.index(first.file) if first else 0
+    stop = paths.index(last.file) + 1 if last else None
+    text = ""
+    for file in index.skill.files[number:stop]:
+        start = first.end if first and file.path == first.file else file.body_start
+        end = last.start if last and file.path == last.file else len(file.text)
+        source = file.text[start:end]
+        if file.path != paths[number]:
+            text = f"{text.rstrip()}\n\n{file_mark(file.path, tag)}\n\n"
+            source = source.lstrip("\r\n")
+        text += source
+    return text
+
+
+def file_mark(path: str, tag: str) -> str:
+    """Return the line that names a file where its text begins."""
+    return f"[file{tag}: {path}]"
+
+
+def omissions_of(nodes: Sequence[Node], known: Collection[int]) -> tuple[Omission, ...]:
+    """Return the gaps of adjacent hidden nodes: one per file, separate ones for those that the reader has.
+
+    `nodes` are in document order, `known` are the ordinals of the nodes that the reader has.
+    """
+    omissions = []
+    for (file, had), run in groupby(nodes, key=lambda node: (node.span.file, node.ordinal in known)):
+        hidden = list(run)
+        omission = Omission(
+            file=file,
+            start_line=hidden[0].span.start_line,
+            end_line=hidden[-1].span.end_line,
+            nodes=tuple(node.id for node in hidden),
+            types=dict(Counter(node.type for node in hidden).most_common()),
+            tokens=sum(node.tokens for node in hidden),
+            known=had,
+        )
+        omissions.append(omission)
+    return tuple(omissions)
+
+
+def mark_of(index: SkillIndex, omission: Omission, titles: Sequence[str], tag: str) -> str:
+    """Return the mark of a gap: where it is, and the titles of omitted sections, in document order."""
+    place = address_of(index, omission)
+    if omission.known:
+        return f"[…{tag} {place}, sent earlier]"
+    # no title can end the mark
+    named = [one_line(title, TITLE_CHARS).translate(_ROUND_BRACKETS) for title in titles[:MAX_TITLES]]
+    if len(titles) > MAX_TITLES:
+        named.append("…")
+    return f"[…{tag} {place}: {'; '.join(named)}]" if named else f"[…{tag} {place}]"
+
+
+def covers(node: Node | None, span: Span) -> bool:
+    """Return whether `node` contains, or comes after, the beginning of a span of its file."""
+    return node is not None and node.span.file == span.file and node.span.end > span.start
+
+
+def address_of(index: SkillIndex, omission: Omission) -> str:
+    """Return the address by which a gap can be read, such as `L12-18` or `references/api.md:L3`.
+
+    Text beside the gap that stands in its first or last line is read with it. If the file name cannot be part
+    of an address, the lines are for people, and ids follow: `my notes.md L12-18 n3-n5`.
+    """
+    lines, file = line_range(omission.start_line, omission.end_line), omission.file
+    if file == index.skill.files[0].path:
+        return lines
+    if is_file_address(file):
+        return f"{file}:{lines}"
+    first, last = omission.nodes[0], omission.nodes[-1]
+    if not _NODE_ID.fullmatch(first):  # windows of the source have ids that nothing reads
+        return f"{file} {lines}"
+    return f"{file} {lines} {first}" if first == last else f"{file} {lines} {first}-{last}"
+
+
+def is_file_address(path: str) -> bool:
+    """Return whether lines of the file can be read by an address with its path."""
+    return _FILE_NAME.fullmatch(path) is not None
+
+
+def command_for(show: str, address: str) -> str:
+    """Return the command that reads this address."""
+    return show.replace(IDS, address) if IDS in show else f"{show} {address}"

@@ -15,7 +15,7 @@ from skillpager.bench.report import paper
 from skillpager.bench.report.statistics import Numbers
 from skillpager.errors import BenchError
 from skillpager.pager import SkillPager
-from skillpager.pages.render import NodeMeter
+from skillpager.pages.assemble import NodeMeter
 from skillpager.strategies.baselines.graph import NO_THRESHOLD, FittedBaselines, GreedyGraph, TopKDependency
 from skillpager.types import Budget, Query, Selection, SkillIndex, Strategy
 
