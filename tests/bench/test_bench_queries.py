@@ -40,7 +40,7 @@ from skillpager.bench.data.queries import (
 )
 from skillpager.bench.data.records import SkillRecord, append_records, write_records
 from skillpager.errors import BenchError, SettingsError
-from skillpager.parsing.frontmatter import find_body
+from skillpager.parsing.skill import find_body
 from skillpager.tokens import default_counter
 
 __all__ = ["openai_server"]

@@ -32,7 +32,7 @@ from skillpager.library.routing.word_index import (
     pack_counts,
     read_counts,
 )
-from skillpager.parsing.frontmatter import find_body
+from skillpager.parsing.skill import find_body
 from skillpager.strategies.navigator.lexical import terms_of
 
 Write = Callable[..., Path]

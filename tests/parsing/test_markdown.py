@@ -1,8 +1,7 @@
-"""The parser against markdown-it, whose table rule it replaces; links to files, in windows of long texts; titles."""
+"""The parser against markdown-it; links to files, in windows of long texts; titles."""
 
 import subprocess
 import sys
-from importlib import import_module
 
 import pytest
 from hypothesis import given, settings
@@ -16,10 +15,9 @@ from skillpager.parsing.markdown import (
     linked_paths,
     parse_blocks,
     plain_text,
-    with_last_line_end,
 )
 
-Part = tuple[str, int, list[int] | None, str | list[str]]
+Part = tuple[str, int, list[int] | None, str]
 
 # lines of tables, and what ends them
 LINES = st.sampled_from(
@@ -57,41 +55,17 @@ PREFIX = st.sampled_from(["", "", "", "> ", "- ", "  ", "> - ", "   "])
 
 
 def parts_of(text: str) -> list[Part]:
-    """Return the opening tokens of a text; rows with their cells, without empty ones at their end."""
+    """Return the opening tokens of a text."""
     return [
-        (
-            token.type,
-            token.level,
-            token.map,
-            stripped(token.meta["cells"]) if token.type == "row" else token.content,
-        )
-        for block in parse_blocks(text)
-        for token in block
+        (token.type, token.level, token.map, token.content) for block in parse_blocks(text) for token in block
     ]
 
 
 def parts_of_markdown_it(text: str, parser: MarkdownIt | None = None) -> list[Part]:
-    """Return the same from a parser whose tables have tokens for each cell; by default CommonMark's rules."""
-    parts: list[Part] = []
-    cells: list[str] | None = None
+    """Return the same from markdown-it, by default with the rules of CommonMark and tables."""
     parser = parser or MarkdownIt("commonmark", {"maxNesting": 64}).enable("table")
-    for token in parser.parse(text if text.endswith("\n") else f"{text}\n"):
-        if token.type == "tr_open":
-            cells = []
-            parts.append(("row", token.level - 1, token.map, cells))
-        elif token.type == "tr_close":
-            cells[:] = stripped(cells or [])  # type: ignore[index]
-            cells = None
-        elif cells is not None and token.type == "inline":
-            cells.append(token.content)
-        elif token.nesting >= 0 and token.type not in ("thead_open", "tbody_open", "th_open", "td_open"):
-            parts.append((token.type, token.level, token.map, token.content))
-    return parts
-
-
-def stripped(cells: list[str]) -> list[str]:
-    """Return cells without the empty ones at their end."""
-    return stripped(cells[:-1]) if cells and not cells[-1] else cells
+    tokens = parser.parse(text if text.endswith("\n") else f"{text}\n")
+    return [(token.type, token.level, token.map, token.content) for token in tokens if token.nesting >= 0]
 
 
 @pytest.mark.parametrize(
@@ -119,7 +93,7 @@ def test_blocks_are_those_of_markdown_it(text: str) -> None:
 
 @settings(max_examples=150, deadline=None)
 @given(st.lists(st.tuples(PREFIX, LINES).map("".join), max_size=12).map("\n".join))
-def test_tables_are_those_of_markdown_it(text: str) -> None:
+def test_blocks_are_parsed_one_by_one_as_all_at_once(text: str) -> None:
     assert parts_of(text) == parts_of_markdown_it(text, block_parser())
 
 
@@ -128,18 +102,6 @@ def test_tables_are_those_of_markdown_it(text: str) -> None:
 def test_blocks_without_tags_and_fences_are_those_of_commonmark(text: str) -> None:
     plain = text.replace("<", "").replace("```", "``")
     assert parts_of(plain) == parts_of_markdown_it(plain)
-
-
-def test_a_last_line_end_is_there_once() -> None:
-    assert [with_last_line_end(text) for text in ("", "a", "a\n")] == ["\n", "a\n", "a\n"]
-
-
-def test_a_table_ends_where_too_many_cells_are_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (markdown, import_module("markdown_it.rules_block.table")):
-        monkeypatch.setattr(module, "MAX_AUTOCOMPLETED_CELLS", 4)
-    text = "| a | b | c |\n|---|---|---|\n| d |\n| e | f | g | h |\n| i |\n| j | k |\n| l |\n"
-    assert parts_of(text) == parts_of_markdown_it(text)
-    assert parts_of(text)[-1][0] == "inline"  # the last two lines are a paragraph
 
 
 @pytest.mark.parametrize(

@@ -14,9 +14,16 @@ from messages import raises
 from skillpager.display_text import one_line
 from skillpager.errors import SkillError
 from skillpager.files import read_bounded
-from skillpager.parsing import frontmatter
 from skillpager.parsing.markdown import linked_paths
-from skillpager.parsing.skill import MAY_LINK, read_skill, skill_from_files, skill_from_text
+from skillpager.parsing.skill import (
+    MAX_FRONT_MATTER,
+    MAY_LINK,
+    find_body,
+    parse_front_matter,
+    read_skill,
+    skill_from_files,
+    skill_from_text,
+)
 
 
 def write(folder: Path, text: str | bytes, name: str = "SKILL.md") -> Path:
@@ -400,13 +407,13 @@ QUOTED = "read after quoting values with colons"
 def test_a_warning_says_where_and_why_front_matter_is_not_yaml(
     block: str, fields: dict[str, str], line: int, reason: str, remedy: str
 ) -> None:
-    found, warnings = frontmatter.parse(f"---\n{block}\n---\n", file="a/SKILL.md")
+    found, warnings = parse_front_matter(f"---\n{block}\n---\n", file="a/SKILL.md")
     assert found == fields
     assert warnings == [f"a/SKILL.md:{line}: the front matter is not valid YAML ({reason}); {remedy}"]
 
 
 def test_what_an_impossible_value_raises_is_the_reason() -> None:
-    _, (warning,) = frontmatter.parse('---\na: "\\UFFFFFFFF"\n---\n', file="SKILL.md")
+    _, (warning,) = parse_front_matter('---\na: "\\UFFFFFFFF"\n---\n', file="SKILL.md")
     assert "(None)" not in warning
     assert re.search(r"not valid YAML \(.*\bint", warning)
 
@@ -419,14 +426,14 @@ def test_what_an_impossible_value_raises_is_the_reason() -> None:
     ],
 )
 def test_the_deepest_values_that_are_read(block: str, field: str) -> None:
-    fields, warnings = frontmatter.parse(f"---\n{block}\n---\n", file="SKILL.md")
+    fields, warnings = parse_front_matter(f"---\n{block}\n---\n", file="SKILL.md")
     assert (fields["a"], warnings) == (field, [])
 
 
 def test_front_matter_has_a_limit() -> None:
-    longest = "---\na: " + "b" * (frontmatter.MAX_FRONT_MATTER - 12) + "\n---\n"
-    assert frontmatter.find_body(longest) == len(longest) == frontmatter.MAX_FRONT_MATTER
-    assert frontmatter.find_body(longest.replace("a", "long_name") + "Text.\n") == 0
+    longest = "---\na: " + "b" * (MAX_FRONT_MATTER - 12) + "\n---\n"
+    assert find_body(longest) == len(longest) == MAX_FRONT_MATTER
+    assert find_body(longest.replace("a", "long_name") + "Text.\n") == 0
 
 
 # what makes a reader of YAML stumble
@@ -446,7 +453,7 @@ YAML = st.lists(st.sampled_from(YAML_PIECES), max_size=40).map("".join)
 @settings(max_examples=2000, deadline=None)
 @given(YAML)
 def test_any_front_matter_is_read(block: str) -> None:
-    fields, warnings = frontmatter.parse(f"---\n{block}\n---\n", file="SKILL.md")
+    fields, warnings = parse_front_matter(f"---\n{block}\n---\n", file="SKILL.md")
     for text in (*fields, *fields.values(), *warnings):
         text.encode()
 
@@ -489,7 +496,7 @@ def test_only_regular_files_are_read(tmp_path: Path, what: str) -> None:
         make_special(tmp_path / "bad" / name, what)
     with raises(SkillError):
         read_skill(tmp_path / "bad")
-    with pytest.raises(SkillError, match=r"regular file|where nothing is|has no SKILL"):
+    with pytest.raises(SkillError, match=r"regular file|no file or folder|has no SKILL"):
         read_skill(tmp_path / "bad" / "SKILL.md")
     write(tmp_path, "See [a](linked.md).\n", "good/SKILL.md")
     make_special(tmp_path / "good" / "linked.md", what)

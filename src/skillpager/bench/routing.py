@@ -18,8 +18,7 @@ from skillpager.library.discovery import FoundSkill, Progress, discover
 from skillpager.library.routing.router import load_router, route_query
 from skillpager.library.routing.routes import Route
 from skillpager.library.routing.word_index import WordIndex, field_terms
-from skillpager.parsing.frontmatter import find_body
-from skillpager.parsing.skill import read_skill, skill_from_text
+from skillpager.parsing.skill import find_body, read_skill, skill_from_text
 from skillpager.strategies.navigator.lexical import terms_of
 from skillpager.types import Skill
 

@@ -278,8 +278,7 @@ class _PageMaker:
 
     def _covered(self, index: SkillIndex) -> float | None:
         """Return the estimated chance that a skill answers the query at all; None if it is not known."""
-        from skillpager.pages.assemble import estimates
-        from skillpager.pages.assemble import NodeMeter
+        from skillpager.pages.assemble import NodeMeter, estimates
 
         if not estimates(self._strategy):
             return None

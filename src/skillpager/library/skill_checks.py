@@ -12,7 +12,6 @@ from skillpager.display_text import one_line
 from skillpager.errors import SkillPagerError
 from skillpager.library.discovery import skill_faults, stated_licence
 from skillpager.library.filters import LICENCE_FILE, UNKNOWN, read_licence
-from skillpager.parsing.frontmatter import find_front_matter
 from skillpager.parsing.lines import LINE_END
 from skillpager.parsing.markdown import link_targets
 from skillpager.parsing.skill import (
@@ -20,6 +19,7 @@ from skillpager.parsing.skill import (
     MAX_DESCRIPTION,
     MAX_NAME,
     NAME,
+    find_front_matter,
     read_skill,
 )
 from skillpager.tokens import default_counter

@@ -188,7 +188,7 @@ def _tree(tokens: list[Token]) -> _Block:
         if token.type == "inline":
             if path[-1].type == "heading":  # no other's is read
                 path[-1].content = token.content
-        elif token.type != "row":
+        else:
             first, behind = token.map or (0, 0)
             block = _Block(token.type.removesuffix("_open"), first, behind, token.tag)
             for parent in path[-1:]:

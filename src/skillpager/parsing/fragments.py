@@ -9,9 +9,9 @@ Reference: paper §3.1, Fragment Splitting.
 
 from skillpager.errors import SkillError
 from skillpager.parsing.blocks import MAX_PIECES, split_blocks
-from skillpager.parsing.frontmatter import find_front_matter
 from skillpager.parsing.lines import Lines
 from skillpager.parsing.merge_rules import merge
+from skillpager.parsing.skill import find_front_matter
 from skillpager.sections import open_headings
 from skillpager.types import Fragment, Heading, ListContext, Skill, SourceFile, Span, Tile, TileKind
 

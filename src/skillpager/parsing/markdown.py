@@ -13,11 +13,8 @@ from urllib.parse import unquote, urlsplit
 
 from markdown_it import MarkdownIt, rules_block, rules_core
 from markdown_it.common.normalize_url import normalizeLink, normalizeLinkText
-from markdown_it.common.utils import mdTrim
-from markdown_it.renderer import RendererHTML, RendererProtocol
 from markdown_it.rules_block import StateBlock
 from markdown_it.rules_block.html_block import HTML_SEQUENCES
-from markdown_it.rules_block.table import MAX_AUTOCOMPLETED_CELLS, escapedSplit
 from markdown_it.rules_core import StateCore
 from markdown_it.token import Token
 
@@ -83,51 +80,6 @@ _NONE: dict[str, Any] = {}
 
 class _TooManyTokensError(Exception):
     """A block has more than `MAX_TOKENS` tokens."""
-
-
-def _table(state: StateBlock, first: int, end: int, silent: bool) -> bool:
-    """Parse a table as markdown-it does, but with one token for each row instead of three for each cell.
-
-    The rows of a table with few characters can have many cells, because missing ones are added.
-    """
-    if not rules_block.table(state, first, end, True):
-        return False
-    if silent:
-        return True
-    outer, state.parentType = state.parentType, "table"
-    opening = state.push("table_open", "table", 1)
-    header = _cells(state, first)
-    _push_row(state, first, header)
-    missing, line = 0, first + 2
-    terminators = state.md.block.ruler.getRules("blockquote")
-    while line < end and state.sCount[line] >= state.blkIndent:
-        if any(rule(state, line, end, True) for rule in terminators):
-            break
-        if state.isEmpty(line) or state.is_code_block(line):
-            break
-        cells = _cells(state, line)
-        missing += len(header) - len(cells)
-        if missing > MAX_AUTOCOMPLETED_CELLS:
-            break
-        _push_row(state, line, cells[: len(header)])
-        line += 1
-    state.push("table_close", "table", -1)
-    opening.map = [first, line]
-    state.parentType, state.line = outer, line
-    return True
-
-
-def _cells(state: StateBlock, line: int) -> list[str]:
-    """Return the cells that the source of a row has."""
-    cells = escapedSplit(mdTrim(state.src[state.bMarks[line] + state.tShift[line] : state.eMarks[line]]))
-    cells = cells[cells[:1] == [""] :]
-    return cells[: len(cells) - (cells[-1:] == [""])]
-
-
-def _push_row(state: StateBlock, line: int, cells: list[str]) -> None:
-    token = state.push("row", "", 0)
-    token.map = [line, line + 1]
-    token.meta = {"cells": [mdTrim(cell) for cell in cells]}
 
 
 def _line(state: StateBlock, line: int) -> str:
@@ -245,21 +197,15 @@ _list = _bounded(rules_block.list_block)
 _BELOW_TAGS = (_fence, rules_block.heading, _list, rules_block.table)
 
 
-def block_parser(renderer: Callable[[MarkdownIt], RendererProtocol] = RendererHTML) -> MarkdownIt:
-    """Return a parser of the Markdown that skills are written in, with a renderer for its tokens."""
-    parser = MarkdownIt("commonmark", {"maxNesting": MAX_NESTING + 3}, renderer_cls=renderer).enable("table")
+def block_parser() -> MarkdownIt:
+    """Return a parser of the Markdown that skills are written in."""
+    parser = MarkdownIt("commonmark", {"maxNesting": MAX_NESTING + 3}).enable("table")
     rules = parser.block.ruler
     rules.at("fence", _fence, {"alt": ["paragraph", "reference", "blockquote", "list"]})
     rules.at("html_block", _html_block, {"alt": ["paragraph", "reference", "blockquote"]})
     rules.at("list", _list, {"alt": ["paragraph", "reference", "blockquote"]})
     quote = _bounded(rules_block.blockquote)
     rules.at("blockquote", quote, {"alt": ["paragraph", "reference", "blockquote", "list"]})
-    return parser
-
-
-def _parser() -> MarkdownIt:
-    parser = block_parser()
-    parser.block.ruler.at("table", _table, {"alt": ["paragraph", "reference"]})
     return parser
 
 
@@ -280,8 +226,10 @@ def parse_blocks(
         SkillError: A block has too many parts.
     """
     # as `MarkdownIt.parse` does, but block by block, so that memory holds the tokens of one
-    parser = _parser()
-    source = with_last_line_end(LINE_END.sub("\n", text)).replace("\0", "\ufffd")
+    parser = block_parser()
+    source = LINE_END.sub("\n", text).replace("\0", "\ufffd")
+    if not source.endswith("\n"):  # without, markdown-it fails at open HTML in a list or quote
+        source += "\n"
     state = _State(source, parser, {} if env is None else env)
     rules = parser.block.ruler.getRules("")
     line = state.skipEmptyLines(0)
@@ -300,11 +248,6 @@ def parse_blocks(
             parts, state.parts = state.parts, []
             yield parts
         line = state.skipEmptyLines(state.line)
-
-
-def with_last_line_end(text: str) -> str:
-    """Return a text with a last line end: without, markdown-it fails at open HTML in a list or quote."""
-    return text if text.endswith("\n") else f"{text}\n"
 
 
 def linked_paths(text: str, *, file: str = "The text", first_line: int = 1) -> list[str]:
@@ -346,11 +289,11 @@ def _inline_tokens(text: str, file: str, first_line: int) -> Iterator[Token]:
         Token("inline", "", 0, content=part, children=[])
         for tokens in parse_blocks(text, file=file, first_line=first_line, env=env)
         for token in tokens
-        for content in ([token.content] if token.type == "inline" else token.meta.get("cells", ()))
-        for part in _windows(content)
+        if token.type == "inline"
+        for part in _windows(token.content)
         if _MAY_NAME_FILE.search(part)
     ]
-    parser = _parser()
+    parser = block_parser()
     parser.options["maxNesting"] = MAX_INLINE_NESTING
     state = StateCore("", parser, env, inline)
     rules_core.inline(state)

@@ -1,69 +1,83 @@
 """Read a skill from a folder, a file or a string.
 
-A skill is a folder with a `SKILL.md` (Agent Skills specification), any single Markdown file, or a
-string. Reading is lenient: what is read otherwise than it is written is a warning, and only text that cannot
-be read is an error. `library.skill_checks` has the departures from the specification.
+A skill is a folder with a `SKILL.md`, any single Markdown file, or a string. Reading is lenient: what is read
+otherwise than it is written is a warning, and only text that cannot be read is an error.
+`library.skill_checks` has the departures from the specification.
+
+Reference: Agent Skills specification.
 """
 
 import codecs
 import errno
 import hashlib
+import json
 import os
 import re
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
+
+import yaml
 
 from skillpager.display_text import is_plain, one_line
 from skillpager.errors import SkillError
 from skillpager.files import read_bounded
-from skillpager.parsing import frontmatter
-from skillpager.parsing.lines import Lines
+from skillpager.parsing.lines import LINE_END, Lines
 from skillpager.settings import MAX_SKILL_BYTES, hide_secrets
 from skillpager.types import Skill, SourceFile
 
 ENTRY_FILE = "SKILL.md"
 ENTRY_NAMES = (ENTRY_FILE, ENTRY_FILE.lower())
 SCOPES = ("skill", "body")
-DEFAULT_SCOPE = "skill"
 
-# Agent Skills specification
-MAX_NAME = 64
-MAX_DESCRIPTION = 1024
+MAX_NAME, MAX_DESCRIPTION = 64, 1024
 NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 
 # every list and every page repeats the name, so it is cut at about three times what the specification allows
 MAX_SHOWN_NAME = 200
-# name of a skill whose other names have no visible character
-NAMELESS = "skill"
 
 # without one of these a text links to no file: `.md`, or what may stand for it in a link
 MAY_LINK = re.compile(r"\.m(?:d|arkdown)|%[2-7][\da-f]|&(?:#|period;|percnt;)", re.IGNORECASE)
 
 # a scheme of two or more letters: `C:` is a drive; a Path keeps one of the two slashes
 _URL = re.compile(r"([a-z][a-z\d+.-]+):/{1,3}(.*)", re.IGNORECASE | re.DOTALL)
-# skills of a folder that an error names
-SHOWN_SKILLS = 5
-SHOWN_PATH = 60  # of what is too long for one
+SHOWN_SKILLS, SHOWN_PATH = 5, 60  # of a folder, and characters of a path, that an error names
 
 _UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 # documents that may be plain ASCII: PDF and RTF
 _DOCUMENTS = (b"%PDF-", b"{\\rtf")
 _PROBE_BYTES = 8192  # that are searched for a null character, which no text has
 
+# ---- front matter, the YAML block at the top of a skill
 
-def read_skill(path: Path | str, *, scope: str = DEFAULT_SCOPE, max_bytes: int = MAX_SKILL_BYTES) -> Skill:
-    """Return the skill at `path`: a skill folder, its `SKILL.md`, or any Markdown file.
+# a longer block is not read as front matter; the longest of 18,812 public skills has 4.3 kB
+MAX_FRONT_MATTER = 32 * 1024
+# levels of nesting; deeper front matter is read line by line
+MAX_DEPTH = 32
+_TOO_DEEP = f"more than {MAX_DEPTH} levels of nesting"
+
+# byte order marks: programs that join files leave them in the middle, behind front matter
+_MARKS = re.compile(r"(?:[ \t\r\n]*\ufeff)*")
+_BLOCK = re.compile(
+    r"---[ \t]*(?:\r\n|\r|\n)(?P<body>.*?)(?<=[\r\n])(?:---|\.\.\.)[ \t]*(?:\r\n|\r|\n|\Z)", re.DOTALL
+)
+_KEY = re.compile(r"[\w\"'.-]+[ \t]*:(?:[ \t]|$)")
+# a plain `key: value` line whose value is not quoted and has no syntax of YAML; two stars are bold text, and
+# brackets with more behind them, such as `[file] [format]`, no list
+_FIELD = re.compile(
+    r"^([A-Za-z_][\w.-]*):[ \t]+(?![\"'|>{&!#]|\[(?![^\[\]\n]*\][ \t]+[^\s#])|\*(?!\*))(.*)$", re.MULTILINE
+)
+
+
+def read_skill(path: Path | str, *, scope: str = "skill", max_bytes: int = MAX_SKILL_BYTES) -> Skill:
+    """Return the skill at `path`: a folder, its `SKILL.md`, or any Markdown file; its entry file is first.
 
     Args:
         path: Folder or file.
-        scope: `skill` for `SKILL.md` and the Markdown files of its folder that it links to,
-            directly or through other linked files; `body` for `SKILL.md` alone. A Markdown file with
-            another name is always read alone.
+        scope: `skill` for `SKILL.md` and the Markdown files of its folder that it links to, directly or
+            through others; `body` for `SKILL.md` alone. A file with another name is always read alone.
         max_bytes: Largest sum of file sizes.
-
-    Returns:
-        The skill, its entry file first.
 
     Raises:
         SkillError: There is no readable file, or it is empty, binary, not UTF-8 or too large.
@@ -168,7 +182,6 @@ def find_entry(path: Path) -> Path:
 
 
 def _no_skill_in(folder: Path) -> str:
-    """Return the error for a folder that is no skill; skills directly below it are named."""
     below = sorted(entry.parent.name for entry in folder.glob(f"*/{ENTRY_FILE}"))
     if not below:
         return f"{folder} has no {ENTRY_FILE}: name a folder that has one, or a Markdown file."
@@ -178,12 +191,9 @@ def _no_skill_in(folder: Path) -> str:
 
 
 def _not_there(path: Path) -> str:
-    """Return the error for a path that leads to nothing, by what its text looks like."""
     if url := _URL.fullmatch(str(path)):
         shown = hide_secrets(f"{url[1]}://{url[2]}")
         return f"{shown} is a URL, and nothing is downloaded: fetch the skill, then name its folder or file."
-    if os.path.lexists(path):
-        return f"{path} is a link to {path.readlink()}, where nothing is: correct the link, or name a file."
     return (
         f"There is no file or folder {path}: name a skill folder, a Markdown file, or a skill that "
         "`skillpager list` shows."
@@ -192,11 +202,9 @@ def _not_there(path: Path) -> str:
 
 def _check_link(entry: Path) -> None:
     """Raise a `SkillError` if the `SKILL.md` of a folder is a link to a file that no skill should show."""
-    if not entry.is_symlink():
-        return
     target = Path(os.path.realpath(entry))
     inside = target.is_relative_to(os.path.realpath(entry.parent))
-    if not inside and target.name not in ENTRY_NAMES:
+    if entry.is_symlink() and not inside and target.name not in ENTRY_NAMES:
         raise SkillError(
             f"{entry} is a link to {target}, which is neither in its folder nor a {ENTRY_FILE}: replace the "
             "link by a file, or name the other file itself."
@@ -299,9 +307,9 @@ def decode(data: bytes, place: str, *, complete: bool = True) -> str:
 
 
 def shown_name(*names: str) -> str:
-    """Return the first of some names that is not blank on one short line without hidden characters."""
+    """Return the first name that is not blank on one short line without hidden characters, else `skill`."""
     lines = (one_line(name, MAX_SHOWN_NAME) for name in names)
-    return next(filter(None, lines), NAMELESS)
+    return next(filter(None, lines), "skill")
 
 
 def is_blank(text: str) -> bool:
@@ -310,7 +318,7 @@ def is_blank(text: str) -> bool:
 
 
 def _check_path(name: str, path: Path | str) -> None:
-    """Raise a `SkillError` for the file at `path` if its name within the skill cannot stand on a line."""
+    """Raise a `SkillError` if the name of a file within the skill cannot stand on a line."""
     if not is_plain(name):
         raise SkillError(
             f"The file {str(path)!r} has control, hidden or broken characters in its name: rename it."
@@ -327,13 +335,13 @@ def _check_size(size: int, max_bytes: int, what: str) -> None:
 
 def _source_file(path: str, data: bytes, text: str) -> SourceFile:
     digest = hashlib.sha256(data).hexdigest()
-    return SourceFile(path=path, text=text, digest=digest, body_start=frontmatter.find_body(text))
+    return SourceFile(path=path, text=text, digest=digest, body_start=find_body(text))
 
 
 def _skill(files: list[SourceFile], *, fallback: str, root: Path | None, notes: list[str]) -> Skill:
     entry = files[0]
-    start, end = frontmatter.find_front_matter(entry.text)
-    fields, warnings = frontmatter.parse(entry.text[start:end], file=entry.path)
+    start, end = find_front_matter(entry.text)
+    fields, warnings = parse_front_matter(entry.text[start:end], file=entry.path)
     written = fields.pop("name", "").strip() or fallback
     name, description = shown_name(written, fallback), fields.pop("description", "").strip()
     if name != written or "\ufffd" in name:
@@ -342,3 +350,103 @@ def _skill(files: list[SourceFile], *, fallback: str, root: Path | None, notes: 
             "name on one line, without control or hidden characters"
         )
     return Skill(name, description, fields, tuple(files), root, tuple(warnings + notes))
+
+
+class _Loader(yaml.BaseLoader):
+    """A loader of strings, lists and mappings: every scalar is read as it is written, tags are ignored.
+
+    There are no aliases, so that no document can expand beyond its own text, and few levels of nesting.
+    """
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self._depth = 0
+
+    def fetch_flow_collection_start(self, token: type[yaml.Token]) -> None:
+        # before the parser, because the time that the scanner takes grows with the depth
+        if self.flow_level >= MAX_DEPTH:
+            raise yaml.YAMLError(_TOO_DEEP)
+        super().fetch_flow_collection_start(token)
+
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        if self.check_event(yaml.AliasEvent):
+            raise yaml.YAMLError("aliases are not allowed in front matter")
+        if self._depth >= MAX_DEPTH:
+            raise yaml.YAMLError(_TOO_DEEP)
+        self._depth += 1
+        node = super().compose_node(parent, index)
+        self._depth -= 1
+        return node
+
+
+def find_body(text: str) -> int:
+    """Return the offset after byte order marks and front matter; 0 if there is neither."""
+    _, end = find_front_matter(text)
+    return _behind_marks(text, end)
+
+
+def find_front_matter(text: str) -> tuple[int, int]:
+    """Return the offsets where front matter begins, behind byte order marks, and ends; equal without any.
+
+    A first line `---` is a thematic break if no later `---` closes the block, or if the block begins with
+    prose instead of a `key: value` field.
+    """
+    start = _behind_marks(text, 0)
+    if block := _BLOCK.match(text, start, start + MAX_FRONT_MATTER):
+        lines = (line for line in LINE_END.split(block["body"]) if line.strip() and not line.startswith("#"))
+        first = next(lines, None)
+        if first is None or _KEY.match(first.lstrip(" ")):
+            return start, block.end()
+    return start, start
+
+
+def _behind_marks(text: str, start: int) -> int:
+    found = _MARKS.match(text, start)
+    return found.end() if found else start
+
+
+def parse_front_matter(front_matter: str, *, file: str) -> tuple[dict[str, str], list[str]]:
+    """Return the fields of a front-matter block as text, and warnings about it with file and line.
+
+    The block has its `---` lines and no byte order marks, or is empty. Lists and mappings become JSON. A
+    block that is not YAML, even after quoting values with colons, is read line by line.
+    """
+    block = _BLOCK.match(front_matter)
+    if not block:
+        return {}, []
+    body = LINE_END.sub("\n", block["body"])
+    try:
+        return _load_yaml(body), []
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        line = mark.line + 2 if mark is not None else 1  # the block begins on the second line of the file
+        reason = " ".join(str(getattr(error, "problem", None) or error).split())
+        problem = f"{file}:{line}: the front matter is not valid YAML ({reason})"
+    try:
+        return _load_yaml(_FIELD.sub(_quote, body)), [f"{problem}; read after quoting values with colons"]
+    except yaml.YAMLError:
+        fields = {match[1]: match[2].rstrip(" \t") for match in _FIELD.finditer(body)}
+        return fields, [f"{problem}; only its plain `key: value` lines were read"]
+
+
+def _quote(field: re.Match[str]) -> str:
+    value = field[2].rstrip(" \t")
+    return f"{field[1]}: {json.dumps(value)}"
+
+
+def _load_yaml(body: str) -> dict[str, str]:
+    try:
+        loaded = yaml.load(body, Loader=_Loader) or {}  # noqa: S506 - strings alone, bounded further
+    except yaml.YAMLError:
+        raise
+    except Exception as error:  # PyYAML lets pass what impossible characters raise
+        raise yaml.YAMLError(str(error)) from error
+    if not isinstance(loaded, dict):
+        raise yaml.YAMLError("the block is not a mapping")
+    return {_as_text(key): _as_text(value) for key, value in loaded.items()}
+
+
+def _as_text(value: object) -> str:
+    # surrogates from escapes are joined or else replaced
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

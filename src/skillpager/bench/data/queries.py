@@ -18,7 +18,7 @@ from skillpager.bench.data.folder import QUERIES, BenchFolder
 from skillpager.bench.data.records import QueryRecord, SkillRecord, append_records, write_records
 from skillpager.errors import BenchError
 from skillpager.library.discovery import Progress
-from skillpager.parsing.frontmatter import find_body
+from skillpager.parsing.skill import find_body
 
 MAX_RETRIES = 3  # paper §4.1
 PER_SKILL = 5  # paper §4.1
