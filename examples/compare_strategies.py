@@ -19,8 +19,7 @@ from skillpager.bench import (
     run_settings,
     summarise,
 )
-from skillpager.bench.data import write_data
-from skillpager.bench.data.skills import read_queries, read_skills
+from skillpager.bench.data import read_queries, read_skills, write_data
 from skillpager.settings import load_settings
 
 EXAMPLES = Path(__file__).parent

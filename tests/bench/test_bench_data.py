@@ -19,9 +19,8 @@ from cli_process import SAMPLES
 from evidence_folder import write_evidence_folder
 from messages import raises
 from skillpager.bench import BenchFolder, QueryRecord, SkillRecord
-from skillpager.bench.data import load_data, read_evidence, to_skill, write_data
+from skillpager.bench.data import load_data, read_evidence, read_queries, read_skills, to_skill, write_data
 from skillpager.bench.data.skillrouter import allocate, draw_skills, read_tasks
-from skillpager.bench.data.skills import read_queries, read_skills
 from skillpager.errors import BenchError
 from skillpager.parsing.skill import read_skill
 from skillrouter_folder import NAMESPACES, Line, pool_of, truth, write_skillrouter_folder

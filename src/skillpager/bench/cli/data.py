@@ -102,7 +102,7 @@ def skills(
       skillpager bench data skills examples/skills --queries examples/queries.jsonl --out samples
       skillpager bench data skills ~/.claude/skills --out mine
     """
-    from skillpager.bench.data.skills import read_queries, read_skills
+    from skillpager.bench.data.folder import read_queries, read_skills
 
     records = read_skills(paths)
     asked = read_queries(queries, records) if queries else []

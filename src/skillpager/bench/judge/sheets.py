@@ -21,7 +21,7 @@ import pandas as pd
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from skillpager.bench.data.records import first_fault
-from skillpager.bench.judge.judges import Docket
+from skillpager.bench.judge.judges import Case, Docket
 from skillpager.errors import BenchError
 from skillpager.files import write_file
 
@@ -47,6 +47,11 @@ def drawn_digest(identity: Sequence[str]) -> str:
     return hashlib.sha256(json.dumps([SEED, *identity]).encode()).hexdigest()
 
 
+def case_texts(case: Case) -> tuple[str, ...]:
+    """Return the texts of `COLUMNS`."""
+    return case.skill.name, case.skill.description, case.query.query, case.context
+
+
 def export_cases(docket: Docket, sheet: Path) -> None:
     """Write the cases for others to judge, in an order that reveals neither method nor skill.
 
@@ -54,11 +59,7 @@ def export_cases(docket: Docket, sheet: Path) -> None:
         BenchError: The file is there already.
     """
     blind = sorted(docket.cases.items(), key=lambda item: drawn_digest(item[:1]))
-    texts = {
-        digest: (case.skill.name, case.skill.description, case.query.query, case.context)
-        for digest, case in blind
-    }
-    write_sheet(sheet, texts)
+    write_sheet(sheet, {digest: case_texts(case) for digest, case in blind})
 
 
 def write_sheet(path: Path, cases: Mapping[str, Sequence[str]]) -> None:

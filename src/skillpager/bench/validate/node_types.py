@@ -11,15 +11,12 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from skillpager.bench.data.records import NodeRecord, SkillRecord
 from skillpager.bench.validate.agreement import Agreement, measure_agreement
 from skillpager.errors import BenchError
 from skillpager.parsing.lines import LINE_END
 from skillpager.types import Classification, FloatArray, Fragment, NodeType
-
-if TYPE_CHECKING:
-    from skillpager.bench.data.records import NodeRecord, SkillRecord
 
 # first and last line, 1-based and inclusive, and type
 TypedRange = tuple[int, int, str]
@@ -73,7 +70,7 @@ class LabelClassifier:
 
     embedding: str | None = None
 
-    def __init__(self, skill: "SkillRecord") -> None:
+    def __init__(self, skill: SkillRecord) -> None:
         self._file = skill.files[0][0]
         self._labels = _line_labels(skill.id, skill.types)
         digest = hashlib.sha256(json.dumps([self._file, skill.types]).encode()).hexdigest()
@@ -111,7 +108,7 @@ class ParserQuality:
     annotators: Agreement | None
 
 
-def parser_quality(skills: Iterable["SkillRecord"], nodes: Iterable["NodeRecord"]) -> ParserQuality | None:
+def parser_quality(skills: Iterable[SkillRecord], nodes: Iterable[NodeRecord]) -> ParserQuality | None:
     """Return how well the nodes of a run are typed, on skills with labels; None when no node has a label.
 
     Nodes outside the entry file have no labels.

@@ -15,11 +15,13 @@ from pathlib import Path
 
 from skillpager.bench.data.folder import BenchFolder
 from skillpager.bench.data.records import Record, write_records
+from skillpager.bench.judge.judges import collect_cases
 from skillpager.bench.judge.sheets import (
     INSUFFICIENT,
     LABEL_STUDIO,
     SPREADSHEET_CELL,
     SUFFICIENT,
+    case_texts,
     drawn_digest,
     write_sheet,
 )
@@ -48,10 +50,6 @@ class CaseKey(Record):
     rated: str
     parts: Mapping[str, str]
     about: Mapping[str, str]
-
-
-# the key of a case without the name that it gets in the sheet, and its texts
-Candidate = tuple[CaseKey, tuple[str, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,9 +87,9 @@ def sample_judgments(
     Reference: paper §4.2.
     """
     methods = list(dict.fromkeys(parse_method(method).label for method in methods))
-    candidates, others = _judged(folder, judge, methods)
+    judged, others = _judged(folder, judge, methods)
     # as many votes as most verdicts have
-    totals = Counter(sum(map(int, key.parts["votes"].split("-"))) for key, _ in candidates)
+    totals = Counter(sum(map(int, key.parts["votes"].split("-"))) for key, _ in judged)
     votes = totals.most_common(1)[0][0] if totals else 1
     aside = {
         "judged on another context": others,
@@ -101,10 +99,8 @@ def sample_judgments(
     patterns = [f"{more}-{votes - more}" for more in range(votes, votes // 2, -1)]
     strata = list(product(methods, (SUFFICIENT, INSUFFICIENT), patterns))
     wanted = max(1, size // len(strata))
-    digests = [drawn_digest([*key.parts.values(), *key.about.values()]) for key, _ in candidates]
     ranked = sorted(
-        ((digest, *candidate) for digest, candidate in zip(digests, candidates, strict=True)),
-        key=itemgetter(0),
+        (drawn_digest([*key.parts.values(), *key.about.values()]), key, texts) for key, texts in judged
     )
     drawn = []
     for method, label, pattern in strata:
@@ -121,15 +117,17 @@ def sample_judgments(
     return Sample(cases, tuple(keys), tuple(warnings))
 
 
-def _judged(folder: BenchFolder, judge: str, methods: Sequence[str]) -> tuple[list[Candidate], int]:
-    """Return the contexts that a judge judged, and the number of verdicts on contexts that are gone."""
-    skills = {skill.id: skill for skill in folder.skills()}
-    queries = {query.id: query.query for query in folder.queries()}
-    candidates: list[Candidate] = []
+def _judged(
+    folder: BenchFolder, judge: str, methods: Sequence[str]
+) -> tuple[list[tuple[CaseKey, tuple[str, ...]]], int]:
+    """Return the contexts that a judge judged, each a key without the case's name and its texts.
+
+    The second value is the number of verdicts on contexts that are gone.
+    """
+    found: list[tuple[CaseKey, tuple[str, ...]]] = []
     others = 0
     for method in methods:
-        # the last selection, and the last verdict, on each query
-        chosen = {one.query: one for one in folder.selections(method)}
+        # the last verdict on each query
         verdicts = {verdict.query: verdict for verdict in folder.judgments(judge, method)}
         if not verdicts:
             known = ", ".join(folder.judged_methods(judge)) or "none"
@@ -137,27 +135,19 @@ def _judged(folder: BenchFolder, judge: str, methods: Sequence[str]) -> tuple[li
                 f"Judge {judge} has no verdicts on {method} in {folder.path}: judge it with "
                 f"`skillpager bench judge`, or choose --methods among those it has judged ({known})."
             )
+        docket = collect_cases(folder, [method])
+        chosen = {one.query: (digest, one) for digest, one in docket.selections[method]}
         for verdict in verdicts.values():
-            one, skill = chosen.get(verdict.query), skills.get(verdict.skill)
+            digest, one = chosen.get(verdict.query, ("", None))
             if one is None or one.context_sha256 != verdict.context_sha256:
                 others += 1
                 continue
-            if verdict.query not in queries or skill is None:
-                raise BenchError(
-                    f"{folder.path} has a verdict on query {verdict.query!r} of skill {verdict.skill!r}, "
-                    "which it does not have: restore its data, or run again."
-                )
-            if one.context is None:
-                raise BenchError(
-                    f"The selections of {method} in {folder.path} keep no contexts, so that nobody can "
-                    "read them: run the method again with `--contexts`."
-                )
             label = SUFFICIENT if verdict.sufficient else INSUFFICIENT
             parts = {"votes": verdict.pattern, "method": method}
-            about = {"query": verdict.query, "skill": skill.id, "context_sha256": verdict.context_sha256}
-            texts = skill.name, skill.description, queries[verdict.query], one.context
-            candidates.append((CaseKey("", judge, label, parts, about), texts))
-    return candidates, others
+            about = {"query": one.query, "skill": one.skill, "context_sha256": one.context_sha256}
+            texts = case_texts(docket.cases[digest])
+            found.append((CaseKey("", judge, label, parts, about), texts))
+    return found, others
 
 
 def write_sample(path: Path, sample: Sample) -> tuple[Path, tuple[str, ...]]:
