@@ -3,10 +3,7 @@
 import hashlib
 import json
 import logging
-import os
-import pty
 import re
-import subprocess
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -16,22 +13,19 @@ from typing import Any
 
 from typer.testing import CliRunner
 
-from cli_process import command
 from openai_server import KEY as KEY
 from openai_server import Asked, OpenAIServer, Reply, completion, endpoint_at
 from skillpager.bench.data.chat import Asked as Outcome
-from skillpager.bench.data.chat import ChatModel, Prices
 from skillpager.bench.data.folder import QUERIES, SKILLS, BenchFolder
 from skillpager.bench.data.records import QueryRecord, SelectionRecord, SkillRecord, write_records
 from skillpager.bench.judge import Case, Docket, Judging, choose_methods, collect_cases, judge_cases
 from skillpager.bench.judge.votes import VOTES, VotedJudge, ask_votes, judge_id
 from skillpager.cli.app import app
 from skillpager.parsing.skill import find_entry, read_skill
+from skillpager.remote.endpoint import Endpoint
 
 SAMPLES = Path(__file__).parent.parent / "examples" / "skills"
 USAGE = {"prompt_tokens": 1000, "completion_tokens": 100, "total_tokens": 1100, "cached": {"tokens": 7}}
-# one answer with this usage costs 1.2
-PRICES = Prices(1000.0, 2000.0)
 
 
 def sample_skills(count: int | None = None) -> list[SkillRecord]:
@@ -92,20 +86,14 @@ def write_run(path: Path, *, skills: int = 3, queries: int | None = None) -> Ben
 
 
 def chat_model(
-    server: OpenAIServer | str,
-    *,
-    model: str = "tiny",
-    max_retries: int = 3,
-    timeout: float = 10.0,
-    max_cost: float | None = None,
-) -> ChatModel:
+    server: OpenAIServer | str, *, model: str = "tiny", max_retries: int = 3, timeout: float = 10.0
+) -> Endpoint:
     """Return a model behind the server."""
-    endpoint = endpoint_at(server, model, max_retries=max_retries, timeout=timeout)
-    return ChatModel(endpoint, prices=PRICES, max_cost=max_cost)
+    return endpoint_at(server, model, max_retries=max_retries, timeout=timeout)
 
 
 def judge_by_model(
-    folder: BenchFolder, docket: Docket, chat: ChatModel, *, votes: int = VOTES, jobs: int = 1
+    folder: BenchFolder, docket: Docket, chat: Endpoint, *, votes: int = VOTES, jobs: int = 1
 ) -> tuple[Judging, Outcome[Case]]:
     """Ask for the missing votes and judge by them; return verdicts and the outcome of asking."""
     judge = VotedJudge(folder, judge_id(chat.id), votes=votes)
@@ -188,15 +176,3 @@ def invoke(*arguments: str | Path, **variables: str) -> Said:
         root.handlers[:] = handlers
         ours.setLevel(level)
     return Said(done.exit_code, done.stdout, done.stderr)
-
-
-def invoke_on_terminal(*arguments: str | Path, env: dict[str, str], typed: str) -> Said:
-    """Run a command on a terminal of its own on which something is typed."""
-    ours, theirs = pty.openpty()
-    os.write(ours, typed.encode())
-    process = subprocess.Popen(command(*arguments), stdin=theirs, stdout=theirs, stderr=theirs, env=env)
-    code = process.wait(60)
-    os.close(theirs)
-    said = os.read(ours, 65_536).decode()
-    os.close(ours)
-    return Said(code, said, "")

@@ -528,7 +528,7 @@ def test_unjudged_cases_make_exit_code_1_and_the_others_stay(
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
-        (("--judge", "me"), 2, "Unknown judge 'me': choose evidence or llm"),
+        (("--judge", "me"), 2, "'me' is not one of 'evidence', 'llm'"),
         (("--judge", "llm"), 1, "bench judge needs a model"),
         (("--judge", "llm", "--model", "m", "--votes", "4"), 1, "4 votes have no majority"),
         (("--export", "y", "--import", "x"), 2, "two commands"),

@@ -1,6 +1,7 @@
 """Queries from a model: what is asked, what is kept, and every way in which an endpoint misbehaves."""
 
 import json
+import re
 import signal
 import subprocess
 from collections import Counter
@@ -15,7 +16,6 @@ from chat_bench import (
     KEY,
     chat_model,
     invoke,
-    invoke_on_terminal,
     items,
     quoted_part,
     replies,
@@ -26,8 +26,8 @@ from chat_bench import (
 )
 from cli_process import command, environment, run
 from messages import raises
-from openai_server import Asked, OpenAIServer, Reply, always, completion, endpoint_at, error, openai_server
-from skillpager.bench.data.chat import MAX_FAILURES_IN_A_ROW, ChatModel, quote_as_data
+from openai_server import Asked, OpenAIServer, Reply, always, completion, error, openai_server
+from skillpager.bench.data.chat import MAX_FAILURES_IN_A_ROW, estimate, quote_as_data
 from skillpager.bench.data.chat import Asked as Outcome
 from skillpager.bench.data.folder import QUERIES, SKILLS, BenchFolder
 from skillpager.bench.data.queries import (
@@ -39,7 +39,7 @@ from skillpager.bench.data.queries import (
     write_queries,
 )
 from skillpager.bench.data.records import SkillRecord, append_records, write_records
-from skillpager.errors import BenchError, SettingsError
+from skillpager.errors import BenchError
 from skillpager.parsing.skill import find_body
 from skillpager.tokens import default_counter
 
@@ -60,11 +60,8 @@ def folder(tmp_path: Path) -> BenchFolder:
 def write(
     folder: BenchFolder, server: OpenAIServer | str, *, jobs: int = 4, **settings: Any
 ) -> Outcome[SkillRecord]:
-    return ask(folder, chat_model(server, **settings), jobs=jobs)
-
-
-def ask(folder: BenchFolder, chat: ChatModel, *, jobs: int = 4) -> Outcome[SkillRecord]:
-    return write_queries(folder, chat, skills_without_queries(folder, chat), jobs=jobs)
+    model = chat_model(server, **settings)
+    return write_queries(folder, model, skills_without_queries(folder, model.id), jobs=jobs)
 
 
 def copies(path: Path, count: int) -> BenchFolder:
@@ -85,7 +82,7 @@ def test_each_skill_gets_five_queries_in_the_order_of_the_skills(
     skills = folder.skills()
     found = folder.queries()
     assert [query.id for query in found] == [f"{skill.id}-q{n}" for skill in skills for n in range(1, 6)]
-    assert {query.origin for query in found} == {query_origin(chat_model(server))}
+    assert {query.origin for query in found} == {query_origin(chat_model(server).id)}
     assert found[1].query == f"Please do task 1 of {skills[0].name}."
     assert (found[1].difficulty, found[1].angle, found[1].critical) == ("medium", "part 1", ())
 
@@ -287,55 +284,6 @@ def test_after_ctrl_c_what_is_under_way_is_kept(tmp_path: Path, server: OpenAISe
     assert len(folder.queries()) == 100
 
 
-# ---- money
-
-
-def test_what_is_spent_is_counted(folder: BenchFolder, server: OpenAIServer) -> None:
-    server.script(*replies("bad"))
-    chat = chat_model(server)
-    estimate = chat.estimate(map(query_question, folder.skills()))
-    texts = sum(default_counter().count(skill.text) for skill in folder.skills())
-    assert (estimate.requests, estimate.tokens_out) == (10, 3500)
-    assert texts < estimate.tokens_in < texts + 10 * 900
-    ask(folder, chat)
-    bill = chat.bill
-    assert (bill.requests, bill.tokens_in, bill.tokens_out) == (11, 11_000, 1_100)
-    assert bill.cost == pytest.approx(11 * 1.2)
-
-
-def test_tokens_that_the_endpoint_does_not_count_are_those_of_the_estimate(
-    tmp_path: Path, server: OpenAIServer
-) -> None:
-    folder = write_skills(tmp_path, 1)
-    server.respond = lambda asked: replace(
-        write_good(asked),
-        body={**write_good(asked).body, "usage": {"prompt_tokens": "many"}},  # type: ignore[dict-item]
-    )
-    chat = chat_model(server)
-    ask(folder, chat)
-    assert chat.bill == chat.estimate(map(query_question, folder.skills()))
-
-
-def test_the_spend_limit_stops_the_run_and_keeps_what_is_paid(tmp_path: Path, server: OpenAIServer) -> None:
-    folder = copies(tmp_path, 20)
-    chat = chat_model(server, max_cost=10.0)
-    asked = ask(folder, chat, jobs=1)
-    assert "the limit of 10 is reached" in asked.stopped
-    assert asked.failures == []
-    assert 0 < asked.done < 9
-    assert chat.bill.cost == pytest.approx(1.2 * asked.done)
-    assert len(server.asked) == asked.done
-    assert len(folder.queries()) == 5 * asked.done
-    assert write(folder, server).done == 20 - asked.done
-
-
-def test_limits_need_prices(server: OpenAIServer) -> None:
-    with raises(SettingsError):
-        ChatModel(endpoint_at(server, "tiny"), max_cost=1.0)
-    with raises(SettingsError):
-        chat_model(server, max_cost=float("nan"))
-
-
 # ---- the command
 
 
@@ -373,16 +321,16 @@ def test_a_killed_run_goes_on_without_repeating_a_request(tmp_path: Path, server
 
 def test_a_dry_run_prints_the_estimate_and_asks_nothing(tmp_path: Path, server: OpenAIServer) -> None:
     folder = write_skills(tmp_path / "bench", 3)
-    prices = ["--price-in", "1", "--price-out", "2"]
-    arguments = ("bench", "queries", folder.path, *options(server), *prices, "--dry-run")
+    arguments = ("bench", "queries", folder.path, *options(server), "--dry-run")
     ran = invoke(*arguments)
     assert (ran.code, ran.err) == (0, "")
-    assert ran.out.startswith("3 requests, about ")
-    assert "at these prices; reasoning and repetitions come on top" in ran.out
-    estimate = json.loads(invoke(*arguments, "--json").out)["estimate"]
-    assert estimate["requests"] == 3
-    priced = estimate["tokens_in"] * 1e-6 + estimate["tokens_out"] * 2e-6
-    assert estimate["cost"] == pytest.approx(priced)
+    assert re.fullmatch(
+        r"3 requests, about [\d,]+ tokens in and 1,050 out; reasoning and repetitions come on top\n", ran.out
+    )
+    texts = sum(default_counter().count(skill.text) for skill in folder.skills())
+    expected = json.loads(invoke(*arguments, "--json").out)["estimate"]
+    assert expected == estimate(map(query_question, folder.skills()))._asdict()
+    assert texts < expected["tokens_in"] < texts + 3 * 900
     assert server.asked == []
 
 
@@ -396,24 +344,9 @@ def test_failures_are_told_with_the_way_out(tmp_path: Path, server: OpenAIServer
     assert ran.code == 1
     assert ran.json["skills"] == 2
     assert [failed["skill"] for failed in ran.json["failed"]] == [folder.skills()[1].id]
-    assert ran.json["spent"] == {
-        "requests": 2,
-        "tokens_in": 2000,
-        "tokens_out": 200,
-        "cost": None,
-    }
     assert ran.error["type"] == "BenchError"
     assert "1 of 3 skills have no queries yet" in ran.error["message"]
     assert "repeat the command to go on" in ran.error["message"]
-
-
-def test_on_a_terminal_one_is_asked_before_money_is_spent(tmp_path: Path, server: OpenAIServer) -> None:
-    folder = write_skills(tmp_path / "bench", 1)
-    arguments = ("bench", "queries", folder.path, *options(server))
-    ran = invoke_on_terminal(*arguments, env=environment(tmp_path / "cache"), typed="n\n")
-    assert ran.code == 1
-    assert "Go on? [y/N]:" in ran.out
-    assert server.asked == []
 
 
 def test_a_key_for_openai_goes_nowhere_else(tmp_path: Path, server: OpenAIServer) -> None:
@@ -428,8 +361,6 @@ def test_a_key_for_openai_goes_nowhere_else(tmp_path: Path, server: OpenAIServer
     ("arguments", "code", "words"),
     [
         ((), 1, "bench queries needs a model: set SKILLPAGER_LLM_MODEL"),
-        (("--model", "m", "--price-in", "1"), 2, "give both --price-in and --price-out"),
-        (("--model", "m", "--max-cost", "1"), 1, "A limit on the cost needs prices"),
         (("--model", "m", "--base-url", "nowhere"), 1, 'cannot use the base URL "nowhere"'),
     ],
 )

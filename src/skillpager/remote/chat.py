@@ -66,7 +66,6 @@ def chat_json(
     schema: Mapping[str, object],
     schema_name: str,
     read: Callable[[object], Value],
-    post: Callable[[Mapping[str, object]], object] | None = None,
     correct: bool = False,
 ) -> tuple[Value, object]:
     """Return what `read` makes of a chat model's JSON answer, and the decoded answer that it was read from.
@@ -80,7 +79,6 @@ def chat_json(
         schema: JSON schema of the answer.
         schema_name: Name of the schema.
         read: Makes the value of the decoded JSON. Raises `ValueError` for JSON that cannot be used.
-        post: Sends the body of one request and returns the decoded answer; None for the endpoint's own.
         correct: Whether the model sees its bad answer, and the fault in it, when it is asked again.
 
     Raises:
@@ -89,7 +87,7 @@ def chat_json(
     """
     correction: list[Message] = []
     for attempt in range(endpoint.max_retries + 1):
-        answer = _post_in_dialect(endpoint, [*messages, *correction], schema, schema_name, post)
+        answer = _post_in_dialect(endpoint, [*messages, *correction], schema, schema_name)
         content = ""
         try:
             content = content_in(answer)
@@ -111,14 +109,13 @@ def _post_in_dialect(
     messages: Sequence[Message],
     schema: Mapping[str, object],
     schema_name: str,
-    post: Callable[[Mapping[str, object]], object] | None,
 ) -> object:
     """Return the answer to one request, sent again without each option that the endpoint objects to."""
     while True:
         dialect = endpoint.dialect
         body = completion_body(messages, schema=schema, schema_name=schema_name, dialect=dialect)
         try:
-            return post(body) if post else endpoint.post("chat", body)
+            return endpoint.post("chat", body)
         except EndpointError as error:
             complaint = error.complaint.lower()
             if dialect.temperature and "temperature" in complaint:

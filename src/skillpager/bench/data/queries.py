@@ -13,12 +13,13 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from skillpager.bench.data.chat import Asked, ChatModel, Question, quote_as_data, read_as
+from skillpager.bench.data.chat import Asked, Question, ask, ask_all, quote_as_data, read_as
 from skillpager.bench.data.folder import QUERIES, BenchFolder
 from skillpager.bench.data.records import QueryRecord, SkillRecord, append_records, write_records
 from skillpager.errors import BenchError
 from skillpager.library.discovery import Progress
 from skillpager.parsing.skill import find_body
+from skillpager.remote.endpoint import Endpoint
 
 MAX_RETRIES = 3  # paper §4.1
 PER_SKILL = 5  # paper §4.1
@@ -79,13 +80,13 @@ ANSWER_SCHEMA = WrittenQueries.model_json_schema()
 PROMPT_DIGEST = hashlib.sha256(json.dumps([SYSTEM_PROMPT, ANSWER_SCHEMA]).encode()).hexdigest()[:12]
 
 
-def query_origin(model: ChatModel) -> str:
-    """Return the `origin` of the queries that a model writes with the prompt of this version."""
-    return f"llm:{model.id}#{PROMPT_DIGEST}"
+def query_origin(model: str) -> str:
+    """Return the `origin` of the queries that `model`, an endpoint's id, writes with this prompt."""
+    return f"llm:{model}#{PROMPT_DIGEST}"
 
 
-def skills_without_queries(folder: BenchFolder, model: ChatModel) -> list[SkillRecord]:
-    """Return the skills for which a model has still to write queries.
+def skills_without_queries(folder: BenchFolder, model: str) -> list[SkillRecord]:
+    """Return the skills for which a model, given by the endpoint's id, has still to write queries.
 
     Raises:
         BenchError: There are no skills, or queries of another origin, with which others are not mixed.
@@ -102,7 +103,7 @@ def skills_without_queries(folder: BenchFolder, model: ChatModel) -> list[SkillR
 
 def write_queries(
     folder: BenchFolder,
-    model: ChatModel,
+    model: Endpoint,
     skills: Sequence[SkillRecord],
     *,
     jobs: int,
@@ -117,10 +118,10 @@ def write_queries(
 
     Reference: paper §4.1.
     """
-    path, lock, origin = folder.path / QUERIES, threading.Lock(), query_origin(model)
+    path, lock, origin = folder.path / QUERIES, threading.Lock(), query_origin(model.id)
 
     def write(skill: SkillRecord) -> None:
-        written = model.ask(query_question(skill), read_queries).value
+        written = ask(model, query_question(skill)).value
         records = [
             QueryRecord(f"{skill.id}-q{number}", skill.id, each.query, origin, each.difficulty, each.angle)
             for number, each in enumerate(written, 1)
@@ -128,7 +129,7 @@ def write_queries(
         with lock:
             append_records(path, records)
 
-    asked = model.ask_all(skills, write, jobs=jobs, progress=progress)
+    asked = ask_all(skills, write, jobs=jobs, progress=progress)
     places = {skill.id: place for place, skill in enumerate(folder.skills())}
     # of a skill whose queries were cut short the later ones count
     found = {record.id: record for record in folder.queries()}
@@ -138,7 +139,7 @@ def write_queries(
     return asked
 
 
-def query_question(skill: SkillRecord) -> Question:
+def query_question(skill: SkillRecord) -> Question[list[WrittenQuery]]:
     """Return the question that asks for queries about a skill."""
     bodies = [(path, text[find_body(text) :].strip("\n")) for path, text in skill.files]
     # the only file needs no name: the model would write queries about it
@@ -146,7 +147,8 @@ def query_question(skill: SkillRecord) -> Question:
     user = quote_as_data(
         {"name": skill.name, "text": bodies[0][1] if len(bodies) == 1 else "\n\n".join(named)}
     )
-    return Question(SYSTEM_PROMPT, user, ANSWER_SCHEMA, "queries", TOKENS_PER_QUERY * PER_SKILL)
+    expected = TOKENS_PER_QUERY * PER_SKILL
+    return Question(SYSTEM_PROMPT, user, ANSWER_SCHEMA, "queries", read_queries, expected)
 
 
 def read_queries(data: object) -> list[WrittenQuery]:

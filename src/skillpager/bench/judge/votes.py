@@ -18,13 +18,14 @@ from typing import NamedTuple
 
 from pydantic import BaseModel
 
-from skillpager.bench.data.chat import Asked, ChatModel, Question, quote_as_data, read_as
+from skillpager.bench.data.chat import Asked, Question, ask, ask_all, quote_as_data, read_as
 from skillpager.bench.data.folder import BenchFolder, file_name
 from skillpager.bench.data.records import JSONL, Record, append_records, read_records
 from skillpager.bench.judge.judges import Case, Judge, Verdict
 from skillpager.bench.judge.sheets import SUFFICIENT, read_answers
 from skillpager.errors import BenchError, SettingsError
 from skillpager.library.discovery import Progress
+from skillpager.remote.endpoint import Endpoint
 
 VOTES = 3  # paper §4.2
 # an endpoint that limits the rate of requests needs more patience than the paper's script had
@@ -79,11 +80,11 @@ class JudgeAnswer(BaseModel):
     sufficient: bool
 
 
-def judge_question(case: Case) -> Question:
+def judge_question(case: Case) -> Question[JudgeAnswer]:
     """Return the question for one vote on a case: only name, description, query and context."""
     skill = f"name: {case.skill.name}\ndescription: {case.skill.description}"
     user = quote_as_data({"skill": skill, "query": case.query.query, "context": case.context})
-    return Question(SYSTEM_PROMPT, user, ANSWER_SCHEMA, "verdict", ANSWER_TOKENS)
+    return Question(SYSTEM_PROMPT, user, ANSWER_SCHEMA, "verdict", read_verdict, ANSWER_TOKENS)
 
 
 def read_verdict(data: object) -> JudgeAnswer:
@@ -195,14 +196,9 @@ def judge_id(model: str) -> str:
     return f"llm:{model}#{PROMPT_DIGEST}"
 
 
-def missing_questions(judge: VotedJudge, cases: Iterable[Case]) -> list[Question]:
-    """Return the questions for the votes that cases lack."""
-    return [judge_question(case) for case in cases for _ in judge.missing(case)]
-
-
 def ask_votes(
     judge: VotedJudge,
-    model: ChatModel,
+    model: Endpoint,
     cases: Iterable[Case],
     *,
     jobs: int,
@@ -219,23 +215,24 @@ def ask_votes(
     Reference: paper §4.2.
     """
 
-    def ask(case: Case) -> None:
+    def vote(case: Case) -> None:
         for number in judge.missing(case):
-            answer = model.ask(judge_question(case), read_verdict)
-            vote = VoteRecord(
-                case=case.digest,
-                number=number,
-                sufficient=answer.value.sufficient,
-                reason=answer.value.reason,
-                query=case.query.id,
-                model=answer.model,
-                tokens_in=answer.tokens_in,
-                tokens_out=answer.tokens_out,
+            answer = ask(model, judge_question(case))
+            judge.add(
+                VoteRecord(
+                    case=case.digest,
+                    number=number,
+                    sufficient=answer.value.sufficient,
+                    reason=answer.value.reason,
+                    query=case.query.id,
+                    model=answer.model,
+                    tokens_in=answer.tokens_in,
+                    tokens_out=answer.tokens_out,
+                )
             )
-            judge.add(vote)
 
     lacking = [case for case in cases if judge.missing(case)]
-    return model.ask_all(lacking, ask, jobs=jobs, progress=progress)
+    return ask_all(lacking, vote, jobs=jobs, progress=progress)
 
 
 class Imported(NamedTuple):
