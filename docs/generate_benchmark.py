@@ -12,6 +12,7 @@ from pathlib import Path
 
 from marked_blocks import read_blocks, table, write_blocks
 
+from skillpager.bench.judge.agreement import measure_agreement
 from skillpager.bench.report.claims import Outcome, check_claims
 from skillpager.bench.report.measures import COVERAGE, MICRO_REDUCTION, SUFFICIENCY
 from skillpager.bench.report.methods import default_methods, read_curves
@@ -20,7 +21,6 @@ from skillpager.bench.report.results import ROWS, PublishedResults
 from skillpager.bench.report.statistics import Interval
 from skillpager.bench.report.table import Table
 from skillpager.bench.report.tables import SHOWN
-from skillpager.bench.validate.agreement import measure_agreement
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "measured.md"

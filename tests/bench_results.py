@@ -13,6 +13,7 @@ from skillpager.bench.data.records import (
     write_records,
 )
 from skillpager.bench.report.results import Results
+from skillpager.types import NodeType
 
 QUERIES_PER_SKILL = 5
 EVIDENCE = "evidence"
@@ -40,13 +41,13 @@ def skill_record(place: int, *, subset: str = "dev", name: str = "") -> SkillRec
         f"---\nname: skill-{place}\n---\n# Skill {place}\n\nRun `make` in folder {place} now.\n\n"
         f"A folder is a place {place}.\n"
     )
-    types = ((6, 6, "step"), (8, 8, "concept"))
+    types = ((6, 6, NodeType.STEP), (8, 8, NodeType.CONCEPT))
     return SkillRecord(f"s{place}", name or f"skill-{place}", "", (("SKILL.md", text),), subset, types=types)
 
 
 def node_records(skill: str, count: int) -> list[NodeRecord]:
     """Return nodes of one character each, every third of them a concept."""
-    kinds = ("step", "param", "concept")
+    kinds = (NodeType.STEP, NodeType.PARAM, NodeType.CONCEPT)
     return [
         NodeRecord(skill, f"n{i}", kinds[i % 3], 0.9, "SKILL.md", 6, 6, 40 + i % 40, 41 + i % 40, 5)
         for i in range(count)

@@ -15,8 +15,8 @@ from skillpager.bench.data.evidence import (
     read_published,
     read_published_short,
 )
-from skillpager.bench.data.records import LineRange
-from skillpager.bench.validate.node_types import label_fragments
+from skillpager.bench.data.records import LineRange, TypedRange
+from skillpager.bench.judge.node_types import label_fragments
 from skillpager.classifiers.local import TYPES
 from skillpager.encoders.builtin import BuiltinEncoder
 from skillpager.parsing.fragments import split_skill
@@ -118,7 +118,7 @@ def _example(
     document: Document,
     queries: Sequence[tuple[AnnotatedQuery | ShortQuery, str]],
     unanswered: tuple[str, ...],
-    second: Sequence[tuple[int, int, str]],
+    second: Sequence[TypedRange],
 ) -> Example:
     annotation = document.annotation
     skill = skill_from_text(document.text)

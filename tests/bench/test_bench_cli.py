@@ -31,7 +31,7 @@ skillpager bench data skills ~/.claude/skills --out mine
 """
 QUERIES = """
 skillpager bench queries skillrouter --model deepseek-chat --dry-run
-skillpager bench queries skillrouter --price-in 0.28 --price-out 0.42 --max-cost 5
+skillpager bench queries skillrouter --model deepseek-chat
 """
 RUNS = """
 skillpager bench run --data skillrouter --judge none --methods main
@@ -48,7 +48,7 @@ skillpager bench reproduce --data skillsbench --out results
 JUDGES = """
 skillpager bench judge results
 skillpager bench judge results --judge llm --model deepseek-reasoner --methods main --dry-run
-skillpager bench judge results --judge llm --methods mmr --price-in 0.28 --price-out 0.42
+skillpager bench judge results --judge llm --methods mmr
 skillpager bench judge results --export for-anna.csv
 """
 SAMPLING = """
@@ -57,8 +57,8 @@ skillpager bench validate sample run --judge evidence --methods mmr,full --out f
 """
 ANSWERED = """
 skillpager bench judge results --import for-anna.csv --name anna
-skillpager bench validate score judged.csv --run run
-skillpager bench validate score judged.anna.csv judged.ben.csv --json
+skillpager bench validate score run judged.csv --judge evidence
+skillpager bench validate score run judged.anna.csv judged.ben.csv --judge evidence --json
 """
 ROUTED = """
 skillpager bench route pool --asked test --out routed

@@ -1,12 +1,10 @@
-"""Validation with people: samples, sheets, keys, agreement, node types, the commands."""
+"""Validation with people: samples, agreement, node types, the commands."""
 
 import hashlib
-import json
 import random
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import accuracy_score, cohen_kappa_score, f1_score
 
-from cli_process import environment, run
+from chat_bench import invoke
 from conftest import SAMPLES
 from messages import raises
 from skillpager import SkillPager
@@ -28,32 +26,27 @@ from skillpager.bench.data.records import (
     QueryRecord,
     SelectionRecord,
     SkillRecord,
-    read_records,
     write_records,
 )
-from skillpager.bench.judge.sheets import INSUFFICIENT, SUFFICIENT
-from skillpager.bench.report import paper
-from skillpager.bench.validate.agreement import (
+from skillpager.bench.judge import choose_methods, collect_cases
+from skillpager.bench.judge.agreement import (
     ALL,
-    find_key,
+    METHODS,
+    judged_cases,
     kappas,
     measure_agreement,
-    note_agreement,
+    sample_cases,
     score_sheets,
 )
-from skillpager.bench.validate.node_types import (
+from skillpager.bench.judge.node_types import (
     LabelClassifier,
-    LineLabels,
     label_fragments,
+    label_text,
     parser_quality,
+    types_by_line,
 )
-from skillpager.bench.validate.sample import (
-    METHODS,
-    CaseKey,
-    key_file,
-    sample_judgments,
-    write_sample,
-)
+from skillpager.bench.judge.sheets import INSUFFICIENT, SUFFICIENT, export_cases
+from skillpager.bench.report import paper
 from skillpager.errors import BenchError
 from skillpager.parsing.fragments import split_skill
 from skillpager.types import Fragment, NodeType
@@ -61,8 +54,6 @@ from skillpager.types import Fragment, NodeType
 JUDGE = "llm:local/model#0a1b"
 TYPES = tuple(NodeType)
 HOSTILE = '=HYPERLINK("http://x")\n- a; b, "c"\t\'d\'\n<b onclick=alert(1)>é 速率 🚀</b>'
-
-VERDICTS = (SUFFICIENT, INSUFFICIENT)
 
 Votes = tuple[bool, ...]
 UNANIMOUS, SPLIT, SINGLE = (True, True, True), (True, False, True), (True,)
@@ -145,7 +136,7 @@ def node_records(pager: SkillPager, skill: SkillRecord) -> list[NodeRecord]:
         NodeRecord(
             skill.id,
             node.id,
-            str(node.type),
+            node.type,
             node.type_confidence,
             node.span.file,
             node.span.start_line,
@@ -170,56 +161,51 @@ def typed_folder(pager: SkillPager, tmp_path_factory: pytest.TempPathFactory) ->
 # ---- sample of judgments
 
 
-def strata_of(keys: Sequence[CaseKey]) -> Counter[tuple[str, str, str]]:
-    return Counter((key.parts["method"], key.rated, key.parts["votes"]) for key in keys)
+def strata_of(folder: BenchFolder, drawn: Iterable[str]) -> Counter[tuple[str, bool, str]]:
+    """Return the number of cases by method, verdict and vote pattern."""
+    judged = verdicts_of(folder)
+    return Counter((judged[case].method, judged[case].sufficient, judged[case].pattern) for case in drawn)
+
+
+def verdicts_of(folder: BenchFolder) -> dict[str, JudgmentRecord]:
+    """Return the judge's verdicts by case."""
+    return dict(judged_cases(folder, JUDGE, collect_cases(folder, choose_methods(folder))))
 
 
 def test_sample_is_the_papers(folder: BenchFolder) -> None:
-    sample = sample_judgments(folder, JUDGE)
-    assert len(sample.cases) == 96
-    counts = strata_of(sample.keys)
+    drawn, warnings = sample_cases(folder, JUDGE)
+    assert (len(drawn), warnings) == (96, [])
+    counts = strata_of(folder, drawn)
     assert set(counts.values()) == {6}
-    assert set(counts) == {(m, s, p) for m in METHODS for s in VERDICTS for p in ("3-0", "2-1")}
-    assert sample.warnings == ()
+    assert set(counts) == {(m, s, p) for m in METHODS for s in (True, False) for p in ("3-0", "2-1")}
     # the order of recording does not count
     for method in METHODS:
         shuffled = folder.judgments(JUDGE, method)
         random.Random(1).shuffle(shuffled)
         write_records(folder.judgments_file(JUDGE, method), shuffled)
-    assert sample_judgments(folder, JUDGE) == sample
+        selected = folder.selections(method)
+        random.Random(2).shuffle(selected)
+        write_records(folder.selections_file(method), selected)
+    assert sample_cases(folder, JUDGE) == (drawn, [])
 
 
 def test_samples_that_cannot_be_drawn(folder: BenchFolder) -> None:
     with raises(BenchError):
-        sample_judgments(folder, "nobody")
+        sample_cases(folder, "nobody")
     with raises(BenchError):
-        sample_judgments(folder, JUDGE, methods=["best"])
+        sample_cases(folder, JUDGE, methods=["best"])
     bare = [replace(chosen, context=None) for chosen in folder.selections("mmr")]
     write_records(folder.selections_file("mmr"), bare)
     with raises(BenchError):
-        sample_judgments(folder, JUDGE)
-
-
-def test_sheet_shows_what_was_judged_and_tells_nothing_else(folder: BenchFolder) -> None:
-    sample = sample_judgments(folder, JUDGE)
-    chosen = {(one.query, m): one for m in METHODS for one in folder.selections(m)}
-    queries = {query.id: query for query in folder.queries()}
-    assert [key.case for key in sample.keys] == list(sample.cases)
-    for key in sample.keys:
-        context = chosen[key.about["query"], key.parts["method"]].context
-        skill, query = key.about["skill"], queries[key.about["query"]].query
-        assert sample.cases[key.case] == (skill, f"About {skill}", query, context)
-    # not one stratum after the other: neighbours are of one stratum about as seldom as by chance (5 of 95)
-    keys = [(key.parts["method"], key.rated, key.parts["votes"]) for key in sample.keys]
-    assert sum(a == b for a, b in pairwise(keys)) < 20
+        sample_cases(folder, JUDGE)
 
 
 def test_judge_of_one_vote_has_one_pattern(tmp_path: Path) -> None:
     folder = judged_folder(tmp_path / "run", votes=(SINGLE,))
-    sample = sample_judgments(folder, JUDGE)
-    assert len(sample.cases) == 96
-    assert set(strata_of(sample.keys).values()) == {12}
-    assert {key.parts["votes"] for key in sample.keys} == {"1-0"}
+    drawn, _ = sample_cases(folder, JUDGE)
+    counts = strata_of(folder, drawn)
+    assert set(counts.values()) == {12}
+    assert {pattern for _, _, pattern in counts} == {"1-0"}
 
 
 def test_strata_with_too_few_cases_are_told_and_not_filled(tmp_path: Path) -> None:
@@ -227,12 +213,12 @@ def test_strata_with_too_few_cases_are_told_and_not_filled(tmp_path: Path) -> No
         return method != "mmr" or number >= 8
 
     folder = judged_folder(tmp_path / "run", is_sufficient=only_mmr_fails)
-    sample = sample_judgments(folder, JUDGE)
+    drawn, warnings = sample_cases(folder, JUDGE)
     expected = {f"{m} insufficient {p}: 0 of 6" for m in METHODS if m != "mmr" for p in ("3-0", "2-1")}
     expected |= {"mmr insufficient 3-0: 4 of 6", "mmr insufficient 2-1: 4 of 6"}
-    assert {warning.partition(" cases")[0] for warning in sample.warnings} == expected
-    assert len(sample.cases) == 8 * 6 + 8
-    assert max(strata_of(sample.keys).values()) == 6
+    assert {warning.partition(" cases")[0] for warning in warnings} == expected
+    assert len(drawn) == 8 * 6 + 8
+    assert max(strata_of(folder, drawn).values()) == 6
 
 
 def test_verdicts_that_do_not_fit_are_set_aside(folder: BenchFolder) -> None:
@@ -240,36 +226,21 @@ def test_verdicts_that_do_not_fit_are_set_aside(folder: BenchFolder) -> None:
     verdicts[0] = replace(verdicts[0], context_sha256="0")
     verdicts[1] = replace(verdicts[1], votes=(False, False))
     write_records(folder.judgments_file(JUDGE, "mmr"), verdicts)
-    sample = sample_judgments(folder, JUDGE)
-    assert sample.warnings == ("1 set aside: judged on another context", "1 set aside: not judged by 3 votes")
-    drawn = {key.about["query"] for key in sample.keys if key.parts["method"] == "mmr"}
-    assert not drawn & {"q0", "q1"}
+    drawn, warnings = sample_cases(folder, JUDGE, size=400)
+    assert {"mmr sufficient 3-0: 9 of 25 cases, there are no more"} <= set(warnings)
+    judged = verdicts_of(folder)
+    assert not {judged[case].query for case in drawn if judged[case].method == "mmr"} & {"q0", "q1"}
 
 
-def test_nothing_that_may_hold_answers_is_written_over(folder: BenchFolder, tmp_path: Path) -> None:
-    sample = sample_judgments(folder, JUDGE)
-    path = tmp_path / "sheet.csv"
-    key, warnings = write_sample(path, sample)
-    assert warnings == ()
-    assert tuple(read_records(key, CaseKey)) == sample.keys
-    for file in (path, key):
-        with raises(BenchError):
-            write_sample(path, sample)
-        file.unlink()
-    write_sample(path, sample)
-
-
-def test_a_context_too_long_for_a_spreadsheet_is_for_label_studio(
-    folder: BenchFolder, tmp_path: Path
-) -> None:
-    sample = sample_judgments(folder, JUDGE)
-    first = next(iter(sample.cases))
-    long = replace(sample, cases={**sample.cases, first: ("s", "", "q", "long " * 10_000)})
-    assert (
-        f"such as {first}: name a sheet for Label Studio, a.json"
-        in write_sample(tmp_path / "a.csv", long)[1][0]
-    )
-    assert write_sample(tmp_path / "b.json", long)[1] == ()
+def test_a_context_of_several_methods_is_drawn_once(folder: BenchFolder) -> None:
+    for of, records in (
+        (folder.selections_file, folder.selections("mmr")),
+        (lambda method: folder.judgments_file(JUDGE, method), folder.judgments(JUDGE, "mmr")),
+    ):
+        write_records(of("chunk_mmr"), [replace(each, method="chunk_mmr") for each in records])
+    drawn, warnings = sample_cases(folder, JUDGE, methods=["mmr", "chunk_mmr"], size=80)
+    assert len(drawn) == 40
+    assert len(warnings) == 4
 
 
 # ---- agreement
@@ -283,13 +254,15 @@ def test_agreement_is_what_sklearn_says(pairs: list[tuple[str, str]]) -> None:
     assert measured.rate.value == pytest.approx(accuracy_score(reference, rated))
     assert measured.macro_f1 == pytest.approx(f1_score(reference, rated, average="macro", zero_division=0))
     assert measured.rate.low <= measured.rate.value <= measured.rate.high
-    assert np.sum(measured.confusion) == measured.cases == len(pairs)
+    assert measured.cases == len(pairs)
+    labels = sorted({*reference, *rated})
+    each = f1_score(reference, rated, labels=labels, average=None, zero_division=0)
+    assert measured.f1 == pytest.approx(dict(zip(labels, each, strict=True)))
     if len({*reference, *rated}) == 1:
         assert measured.kappa is None
     else:
         assert measured.kappa is not None
         assert measured.kappa.value == pytest.approx(cohen_kappa_score(reference, rated))
-    assert all(measured.confusion["abcd".index(a)]["abcd".index(b)] for a, b in pairs)
 
 
 def test_intervals_are_those_of_resampled_cases() -> None:
@@ -328,7 +301,7 @@ def test_agreement_needs_the_same_cases() -> None:
 @pytest.fixture
 def judged_sheet(folder: BenchFolder, tmp_path: Path) -> Path:
     """The paper's sample, not yet answered."""
-    write_sample(tmp_path / "sheet.csv", sample_judgments(folder, JUDGE))
+    export_cases(sample_cases(folder, JUDGE)[0], tmp_path / "sheet.csv")
     return tmp_path / "sheet.csv"
 
 
@@ -338,30 +311,28 @@ def fill(path: Path, label_of: Callable[[str], str]) -> None:
     frame.assign(label=frame["case"].map(label_of)).to_csv(path, index=False)
 
 
-def fill_as_judge(path: Path, *, but: dict[str, int]) -> None:
+def fill_as_judge(path: Path, folder: BenchFolder, *, but: dict[str, int]) -> None:
     """Answer as the judge did, but for so many cases of each vote pattern, half of either verdict."""
+    judged = verdicts_of(folder)
     left = {
-        (pattern, verdict): (count + (verdict == SUFFICIENT)) // 2
+        (pattern, sufficient): (count + sufficient) // 2
         for pattern, count in but.items()
-        for verdict in VERDICTS
+        for sufficient in (True, False)
     }
-    keys = {key.case: key for key in read_records(find_key(path), CaseKey)}
 
     def label_of(case: str) -> str:
-        stratum = (keys[case].parts["votes"], keys[case].rated)
+        stratum = (judged[case].pattern, judged[case].sufficient)
         left[stratum] = left.get(stratum, 0) - 1
-        other = {SUFFICIENT: INSUFFICIENT, INSUFFICIENT: SUFFICIENT}
-        return other[keys[case].rated] if left[stratum] >= 0 else keys[case].rated
+        agreed = left[stratum] < 0
+        return SUFFICIENT if agreed == judged[case].sufficient else INSUFFICIENT
 
     fill(path, label_of)
 
 
 def test_the_papers_numbers_come_out(judged_sheet: Path, folder: BenchFolder) -> None:
     # 82.29 % of 96 are 79, of which 41 of the 48 unanimous ones and 38 of the others
-    fill_as_judge(judged_sheet, but={"3-0": 7, "2-1": 10})
-    scores = score_sheets([judged_sheet])
-    assert scores.rater == JUDGE
-    groups = {group.name: group.agreement for group in scores.groups}
+    fill_as_judge(judged_sheet, folder, but={"3-0": 7, "2-1": 10})
+    groups = {group.name: group.agreement for group in score_sheets(folder, JUDGE, [judged_sheet])}
     assert list(groups) == ["all", "3-0", "2-1"]
     for name in ("all", "3-0", "2-1"):
         measured, published = groups[name], paper.JUDGE_AGREEMENT[name]
@@ -369,9 +340,7 @@ def test_the_papers_numbers_come_out(judged_sheet: Path, folder: BenchFolder) ->
         assert 100 * measured.rate.value == pytest.approx(published.agreement, abs=5e-3)
         assert measured.kappa.value == pytest.approx(published.kappa, abs=5e-4)
         assert measured.kappa.low < measured.kappa.value < measured.kappa.high
-    assert groups["all"].confusion == ((39, 8), (9, 40))
-
-    note_agreement(folder, scores)
+    assert list(groups["all"].f1) == [SUFFICIENT, INSUFFICIENT]
     noted = folder.manifest()["validation"][JUDGE]
     assert (noted["all"]["cases"], round(noted["2-1"]["rate"], 4), noted.keys()) == (
         96,
@@ -380,24 +349,15 @@ def test_the_papers_numbers_come_out(judged_sheet: Path, folder: BenchFolder) ->
     )
 
 
-def test_missing_labels_do_not_count_and_are_named(judged_sheet: Path) -> None:
-    with raises(BenchError):
-        score_sheets([judged_sheet])
-    cases = pd.read_csv(judged_sheet, dtype=str)["case"].tolist()
-    fill(judged_sheet, lambda case: "" if case in (cases[3], cases[-1]) else "sufficient")
-    scores = score_sheets([judged_sheet])
-    assert scores.missing == {str(judged_sheet): (cases[3], cases[-1])}
-    assert scores.groups[0].agreement.cases == 94
-
-
-def test_every_annotator_is_compared_with_the_judge(judged_sheet: Path) -> None:
-    fill_as_judge(judged_sheet, but={})
+def test_every_annotator_is_compared_with_the_judge(judged_sheet: Path, folder: BenchFolder) -> None:
+    fill_as_judge(judged_sheet, folder, but={})
     anna, ben = (judged_sheet.with_name(f"sheet.{name}.csv") for name in ("anna", "ben"))
     rows = pd.read_csv(judged_sheet, dtype=str, na_filter=False)
     rows.assign(label="sufficient").to_csv(anna, index=False)
-    rows.head(10).to_csv(ben, index=False)
-    scores = score_sheets([judged_sheet, anna, ben])
-    overall = [group for group in scores.groups if group.name == ALL]
+    # cases without a label, and those that are left out, do not count
+    rows.assign(label=rows["label"].where(rows.index < 10, "")).head(50).to_csv(ben, index=False)
+    groups = score_sheets(folder, JUDGE, [judged_sheet, anna, ben])
+    overall = [group for group in groups if group.name == ALL]
     assert [group.agreement.rate.value for group in overall] == [1.0, 0.5, 1.0]
     assert [group.sheet for group in overall] == [str(judged_sheet), str(anna), str(ben)]
     assert [group.agreement.cases for group in overall] == [96, 96, 10]
@@ -405,41 +365,42 @@ def test_every_annotator_is_compared_with_the_judge(judged_sheet: Path) -> None:
     assert overall[1].agreement.kappa.value == 0.0
 
 
-def test_keys_that_do_not_fit(judged_sheet: Path, folder: BenchFolder, tmp_path: Path) -> None:
-    fill_as_judge(judged_sheet, but={})
-    other = tmp_path / "other.csv"
-    write_sample(other, sample_judgments(folder, JUDGE, size=48))
-    fill_as_judge(other, but={})
+def test_sheets_that_cannot_be_scored(judged_sheet: Path, folder: BenchFolder) -> None:
     with raises(BenchError):
-        score_sheets([judged_sheet, other])
+        score_sheets(folder, JUDGE, [judged_sheet])
+    fill(judged_sheet, lambda case: SUFFICIENT)
+    write_records(folder.judgments_file(JUDGE, "mmr"), [])
     with raises(BenchError):
-        score_sheets([judged_sheet], key=key_file(other))
-    moved = judged_sheet.rename(tmp_path / "moved (2).csv")
-    with raises(BenchError):
-        score_sheets([moved])
-    assert score_sheets([moved], key=key_file(judged_sheet)).missing == {str(moved): ()}
+        score_sheets(folder, JUDGE, [judged_sheet])
+    assert "validation" not in folder.manifest()
 
 
 # ---- node types by annotators
 
 
 def test_node_has_the_type_of_most_of_its_characters() -> None:
-    labels = LineLabels([(1, 1, "step"), (2, 3, "param"), (3, 3, "concept"), (9, 9, "example")])
-    assert labels.of("long enough\nshort", 1) is NodeType.STEP
-    assert labels.of("short\r\n   long enough", 1) is NodeType.PARAM
-    assert labels.of("same\nsame", 1) is NodeType.STEP
-    assert labels.of("overlapping ranges", 3) is NodeType.CONCEPT
-    assert labels.of("between", 5) is None
-    assert labels.of(" \n \n ", 1) is None
-    with raises(ValueError):
-        LineLabels([(1, 1, "reason")])
+    ranges = [
+        (1, 1, NodeType.STEP),
+        (2, 3, NodeType.PARAM),
+        (3, 3, NodeType.CONCEPT),
+        (9, 9, NodeType.EXAMPLE),
+    ]
+    by_line = types_by_line(ranges)
+    assert label_text("long enough\nshort", 1, by_line) is NodeType.STEP
+    assert label_text("short\r\n   long enough", 1, by_line) is NodeType.PARAM
+    assert label_text("same\nsame", 1, by_line) is NodeType.STEP
+    assert label_text("overlapping ranges", 3, by_line) is NodeType.CONCEPT
+    assert label_text("between", 5, by_line) is None
+    assert label_text(" \n \n ", 1, by_line) is None
 
 
 def labelled(skill: SkillRecord) -> SkillRecord:
     """Return a skill whose lines are labelled in turns; a second annotator gives two types one name."""
     lines = range(1, skill.text.count("\n") + 1)
-    types = tuple((line, line, str(TYPES[line // 5 % 6])) for line in lines if line % 11)
-    second = tuple((start, end, "concept" if kind == "param" else kind) for start, end, kind in types)
+    types = tuple((line, line, TYPES[line // 5 % 6]) for line in lines if line % 11)
+    second = tuple(
+        (start, end, NodeType.CONCEPT if kind is NodeType.PARAM else kind) for start, end, kind in types
+    )
     return replace(skill, types=types, types_second=second)
 
 
@@ -458,7 +419,7 @@ def test_label_classifier_is_a_perfect_parser(tmp_path: Path) -> None:
     assert quality.unlabelled == sum(node.confidence == 0.0 for node in nodes) > 0
     assert {node.type for node in nodes if node.confidence == 0.0} == {"concept"}
     assert quality.annotators is not None
-    assert quality.annotators.confusion[TYPES.index(NodeType.PARAM)][TYPES.index(NodeType.CONCEPT)] > 0
+    assert quality.annotators.f1[NodeType.PARAM] == 0.0
     assert quality.annotators.rate.value < 1.0
 
 
@@ -494,38 +455,28 @@ def test_parser_quality_counts_what_sklearn_counts(typed_folder: BenchFolder) ->
     assert quality.parser.kappa.value == pytest.approx(cohen_kappa_score(truth, guess))
 
 
-def test_parser_quality_without_labels_and_with_wrong_ones(typed_folder: BenchFolder) -> None:
+def test_parser_quality_without_labels(typed_folder: BenchFolder) -> None:
     skill, nodes = typed_folder.skills()[0], typed_folder.nodes()
     assert parser_quality(typed_folder.skills(), nodes) is None
     once = parser_quality([replace(labelled(skill), types_second=())], nodes)
     assert once is not None
     assert once.annotators is None
-    with raises(BenchError):
-        parser_quality([replace(skill, types=((1, 2, "idea"),))], nodes)
-    with raises(BenchError):
-        parser_quality([labelled(skill)], [replace(nodes[0], type="idea")])
 
 
 # ---- the commands
 
 
 def test_sample_and_score_on_the_command_line(folder: BenchFolder, tmp_path: Path) -> None:
-    env = environment(tmp_path / "cache")
     sheet = tmp_path / "sheet.csv"
-    arguments = ["bench", "validate", "sample", folder.path, "--judge", JUDGE, "--out", sheet]
-    drawn = run(*arguments, "--methods", "mmr,greedy_graph", "--json", env=env)
-    assert drawn.code == 0
-    assert (drawn.json["cases"], drawn.json["sheet"]) == (80, str(sheet))
-    warned = [json.loads(line).get("warning", {}).get("message") for line in drawn.err.splitlines()]
-    assert "mmr sufficient 3-0: 10 of 12 cases, there are no more" in warned
-    fill_as_judge(sheet, but={"3-0": 3})
-    rows = pd.read_csv(sheet, dtype=str, na_filter=False)
-    rows.drop(index=0).to_csv(sheet, index=False)
-
-    scored = run("bench", "validate", "score", sheet, env=env)
-    assert scored.code == 0
+    arguments = ["bench", "validate", "sample", folder.path, "--judge", "llm", "--out", sheet]
+    drawn = invoke(*arguments, "--methods", "mmr,greedy_graph")
+    assert drawn.code == 0, drawn.err
+    assert "mmr sufficient 3-0: 10 of 12 cases, there are no more" in drawn.err
+    assert f"80 cases in {sheet}" in drawn.err
+    fill_as_judge(sheet, folder, but={"3-0": 3})
+    scored = invoke("bench", "validate", "score", folder.path, sheet, "--judge", "llm")
+    assert scored.code == 0, scored.err
     lines = [line.split("\t") for line in scored.out.splitlines()]
     assert lines[0][:3] == ["sheet", "part", "cases"]
-    assert [line[1] for line in lines[1:]] == ["all", "3-0", "2-1"]
+    assert [line[1:3] for line in lines[1:]] == [["all", "80"], ["3-0", "40"], ["2-1", "40"]]
     assert lines[1][6:] == ["82.29", "0.646"]
-    assert f"1 cases have no label and do not count ({rows['case'][0]})" in scored.err

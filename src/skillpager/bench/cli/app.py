@@ -1,7 +1,7 @@
 """The commands of `skillpager bench`; `skillpager.cli.app` mounts them by the name of this module."""
 
 from collections.abc import Iterable
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,19 +9,63 @@ import typer
 
 from skillpager.bench.cli.data import app as data_app
 from skillpager.bench.cli.judge import judge, queries
-from skillpager.bench.cli.options import EVIDENCE, AllowTrained, PlaceOptions, RunOptions
 from skillpager.bench.cli.route import route
 from skillpager.bench.cli.validate import app as validate_app
 from skillpager.cli.messages import UsageError, note, print_json, print_text, reported, warn
-from skillpager.cli.options import AsJson, CacheDir, EncoderName, EncoderOptions, IndexOptions
+from skillpager.cli.options import AsJson, CacheDir, ClassifierName, EncoderName, EncoderOptions, IndexOptions
 from skillpager.cli.views import print_table, progress_bar
 
 if TYPE_CHECKING:
     from skillpager.bench.data.folder import BenchFolder
 
-NO_JUDGE = "none"
+EVIDENCE, NO_JUDGE = "evidence", "none"
 # in nodes a page: with a larger difference from the paper's number `fit` warns
 TOLERANCE = 1.0
+
+AllowTrained = Annotated[
+    bool,
+    typer.Option(
+        "--allow-trained",
+        help="Also show methods that have learned from the skills; every table and picture then says so.",
+    ),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class PlaceOptions:
+    """The folders from which a run takes its data and into which it writes its results."""
+
+    data: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR", help="Benchmark folder, or folder of evidence data. [default: the data in --out]"
+        ),
+    ] = None
+    out: Annotated[
+        Path | None, typer.Option(metavar="RUN", help="Folder of the results. [default: --data]")
+    ] = None
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """The options of how methods are run."""
+
+    style: Annotated[
+        str | None,
+        typer.Option(
+            metavar="STYLE",
+            help="plain: the nodes alone, as in the paper (default). marked or xml: as agents get them.",
+        ),
+    ] = None
+    jobs: Annotated[
+        int | None,
+        typer.Option("--jobs", "-j", metavar="N", min=1, help="Processes. [default: one per processor]"),
+    ] = None
+    encoder: EncoderName = None
+    classifier: ClassifierName = None
+    cache_dir: CacheDir = None
+    allow_trained: AllowTrained = False
+
 
 HELP = """Compare methods on skills and queries: IntraSkill-Bench.
 

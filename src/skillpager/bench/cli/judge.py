@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from skillpager.cli.messages import FAILED, UsageError, note, print_error, print_json, print_text, reported, warn
+from skillpager.cli.messages import (
+    FAILED,
+    UsageError,
+    note,
+    print_error,
+    print_json,
+    print_text,
+    reported,
+    warn,
+)
 from skillpager.cli.options import AsJson
 from skillpager.cli.views import counted, print_table, progress_bar
 from skillpager.errors import BenchError
@@ -41,9 +50,9 @@ class ModelOptions:
     # paper §4.1
     jobs: Annotated[int, typer.Option("--jobs", "-j", metavar="N", min=1, help="Parallel requests.")] = 8
     # reasoning models think for minutes
-    timeout: Annotated[
-        float, typer.Option(metavar="S", min=0.1, help="Seconds to wait for an answer.")
-    ] = 180.0
+    timeout: Annotated[float, typer.Option(metavar="S", min=0.1, help="Seconds to wait for an answer.")] = (
+        180.0
+    )
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print the requests and their tokens; send nothing.")
     ] = False

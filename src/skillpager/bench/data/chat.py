@@ -29,7 +29,7 @@ TAG_DIGITS = 10
 
 
 class Estimate(NamedTuple):
-    """The requests that would be sent, and their tokens if each were answered at once, in the usual length."""
+    """The requests that would be sent, and their tokens if each were answered at once."""
 
     requests: int
     tokens_in: int
@@ -119,8 +119,8 @@ def ask_all(
 ) -> Asked[Item]:
     """Call `ask_about` with each item in up to `jobs` threads; stop when going on is pointless.
 
-    `ask_about` asks about an item and stores the answer, or raises `EndpointError`. Calls under way when a run
-    stops are awaited, so that no paid answer is lost. `progress` is called in the calling thread.
+    `ask_about` asks about an item and stores the answer, or raises `EndpointError`. Calls under way when a
+    run stops are awaited, so that no paid answer is lost. `progress` is called in the calling thread.
     """
     asked: Asked[Item] = Asked()
     halt = threading.Event()

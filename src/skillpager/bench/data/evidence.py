@@ -14,13 +14,20 @@ from pathlib import Path, PurePosixPath
 from typing import Literal, TypeVar
 from urllib.parse import quote
 
-from skillpager.bench.data.records import JSONL, LineRange, QueryRecord, Record, SkillRecord, read_json
+from skillpager.bench.data.records import (
+    JSONL,
+    LineRange,
+    QueryRecord,
+    Record,
+    SkillRecord,
+    TypedRange,
+    read_json,
+)
 from skillpager.errors import BenchError, SettingsError, SkillError, require_extra
 from skillpager.files import write_file
 from skillpager.library.discovery import Progress
 from skillpager.parsing.lines import LINE_END
 from skillpager.parsing.skill import ENTRY_FILE, skill_from_files
-from skillpager.types import NodeType
 
 logger = logging.getLogger(__name__)
 
@@ -36,7 +43,6 @@ TIMEOUT = 30.0
 # after 1, 2 and 3 seconds
 MAX_RETRIES = 3
 
-TypedRange = tuple[int, int, NodeType]
 Split = Literal["skillsbench", "test", "train", "train2", "dev"]
 # what the shipped models learned from, and what nothing was trained, tuned or chosen on
 TRAINING_SPLITS: tuple[Split, ...] = ("train", "dev", "train2")
@@ -210,8 +216,8 @@ def read_evidence(
                 files=files,
                 subset=subset,
                 source={place: value for place in places if (value := getattr(origin, place))},
-                types=tuple((first, last, kind.value) for first, last, kind in note.types),
-                types_second=tuple((first, last, kind.value) for first, last, kind in note.types_second),
+                types=note.types,
+                types_second=note.types_second,
             )
         )
         asked = note.queries if not short else document.short.queries if document.short else ()

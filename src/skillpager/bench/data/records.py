@@ -21,6 +21,7 @@ from typing import Any, Self, TypeVar
 
 from skillpager.errors import BenchError, require_extra
 from skillpager.files import write_file
+from skillpager.types import NodeType
 
 require_extra("pydantic", extra="bench", purpose="The benchmark")
 # behind the check, which says what to install
@@ -31,6 +32,8 @@ logger = logging.getLogger(__name__)
 Value = TypeVar("Value")
 AnyRecord = TypeVar("AnyRecord", bound="Record")
 LineRange = tuple[int, int]
+# first and last line, 1-based and inclusive, and type
+TypedRange = tuple[int, int, NodeType]
 
 JSONL = ".jsonl"
 TAIL_BLOCK = 65_536
@@ -172,8 +175,8 @@ class SkillRecord(Record):
     subset: str = ""
     namespace: str = ""
     source: Mapping[str, str] = field(default_factory=dict)
-    types: tuple[tuple[int, int, str], ...] = ()
-    types_second: tuple[tuple[int, int, str], ...] = ()
+    types: tuple[TypedRange, ...] = ()
+    types_second: tuple[TypedRange, ...] = ()
 
     @property
     def text(self) -> str:
@@ -227,7 +230,7 @@ class NodeRecord(Record):
 
     skill: str
     id: str
-    type: str
+    type: NodeType
     confidence: float
     file: str
     start_line: int

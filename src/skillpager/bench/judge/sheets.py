@@ -21,15 +21,13 @@ import pandas as pd
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from skillpager.bench.data.records import first_fault
-from skillpager.bench.judge.judges import Case, Docket
+from skillpager.bench.judge.judges import Case
 from skillpager.errors import BenchError
 from skillpager.files import write_file
 
 SEED = 42
 SUFFICIENT, INSUFFICIENT = "sufficient", "insufficient"
 LABEL_STUDIO = ".json"
-# a cell of Excel and LibreOffice holds no more characters
-SPREADSHEET_CELL = 32_767
 # also full-width forms, which some spreadsheets read as the ASCII ones, behind any white space
 _FORMULA = re.compile(r"[\s']*[=+\-@＝＋－＠]|'*[\t\r\n\0]")
 
@@ -42,24 +40,22 @@ LABELS: Mapping[str, str] = {
 COLUMNS = ("skill", "description", "query", "context")
 
 
-def drawn_digest(identity: Sequence[str]) -> str:
-    """Return the digest that gives an item its place in the drawn order."""
-    return hashlib.sha256(json.dumps([SEED, *identity]).encode()).hexdigest()
+def drawn_digest(case: str) -> str:
+    """Return the digest that gives a case its place in the drawn order."""
+    return hashlib.sha256(json.dumps([SEED, case]).encode()).hexdigest()
 
 
-def case_texts(case: Case) -> tuple[str, ...]:
-    """Return the texts of `COLUMNS`."""
-    return case.skill.name, case.skill.description, case.query.query, case.context
-
-
-def export_cases(docket: Docket, sheet: Path) -> None:
-    """Write the cases for others to judge, in an order that reveals neither method nor skill.
+def export_cases(cases: Mapping[str, Case], sheet: Path) -> None:
+    """Write cases for others to judge, in an order that reveals neither method nor skill.
 
     Raises:
         BenchError: The file is there already.
     """
-    blind = sorted(docket.cases.items(), key=lambda item: drawn_digest(item[:1]))
-    write_sheet(sheet, {digest: case_texts(case) for digest, case in blind})
+    texts = {
+        digest: (case.skill.name, case.skill.description, case.query.query, case.context)
+        for digest, case in sorted(cases.items(), key=lambda item: drawn_digest(item[0]))
+    }
+    write_sheet(sheet, texts)
 
 
 def write_sheet(path: Path, cases: Mapping[str, Sequence[str]]) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import pandas as pd
 
+from skillpager.bench.judge.node_types import parser_quality
 from skillpager.bench.report import paper
 from skillpager.bench.report.measures import (
     AVERAGE_NODES,
@@ -29,7 +30,6 @@ from skillpager.bench.report.results import GROUND_TRUTH, Results
 from skillpager.bench.report.statistics import Interval
 from skillpager.bench.report.table import Row, Table, frame
 from skillpager.bench.run.methods import parse_method
-from skillpager.bench.validate.node_types import parser_quality
 
 CI = "[95 % CI]"
 OVER_SKILLS = "… over skills"
@@ -125,7 +125,7 @@ def parser_agreement(results: Results) -> Table | None:
             "Nodes compared": scores.cases,
             "Accuracy (%)": scores.rate.scaled(100),
             "Macro-F1 (%)": 100 * scores.macro_f1,
-            **{f"F1 of {each.label} (%)": 100 * each.f1 for each in scores.scores},
+            **{f"F1 of {label} (%)": 100 * f1 for label, f1 in scores.f1.items()},
         }
     lines: list[Row] = [
         {"": name, **{column: numbers.get(name) for column, numbers in columns.items()}}

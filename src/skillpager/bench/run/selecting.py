@@ -22,9 +22,9 @@ from skillpager.bench.data.records import (
     SkillRecord,
 )
 from skillpager.bench.judge.judges import EVIDENCE, judge_evidence
+from skillpager.bench.judge.node_types import LabelClassifier
 from skillpager.bench.run.methods import LABELS, Method, parse_method
 from skillpager.bench.run.windows import chunk_tokens_of, window_index
-from skillpager.bench.validate.node_types import LabelClassifier
 from skillpager.caches import LRUCache
 from skillpager.indexing import Builder
 from skillpager.pager import SkillPager
@@ -142,7 +142,7 @@ def select_all(record: SkillRecord, cases: Cases, plan: Plan) -> list[Record]:
         NodeRecord(
             skill=record.id,
             id=node.id,
-            type=str(node.type),
+            type=node.type,
             confidence=round(node.type_confidence, 4),
             tokens=node.tokens,
             **asdict(node.span),
