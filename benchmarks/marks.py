@@ -19,7 +19,7 @@ import pandas as pd
 from scoring import Exam
 from skillpager.bench.data.evidence import read_published_short
 from skillpager.bench.data.records import QueryRecord
-from skillpager.bench.report.measures import MICRO_REDUCTION, SUFFICIENCY
+from skillpager.bench.report.statistics import MICRO_REDUCTION, SUFFICIENCY
 from skillpager.bench.run.methods import ALL_NODES
 from skillpager.bench.run.selecting import page_row
 

@@ -12,7 +12,7 @@ import pandas as pd
 
 from skillpager import SkillPager
 from skillpager.bench.data import load_data, to_skill
-from skillpager.bench.report.measures import COVERAGE, MACRO_REDUCTION, MICRO_REDUCTION, SUFFICIENCY
+from skillpager.bench.report.statistics import COVERAGE, MACRO_REDUCTION, MICRO_REDUCTION, SUFFICIENCY
 from skillpager.bench.run.methods import Method
 from skillpager.bench.run.selecting import page_by, page_row
 from skillpager.settings import Settings

@@ -14,13 +14,11 @@ from marked_blocks import read_blocks, table, write_blocks
 
 from skillpager.bench.judge.agreement import measure_agreement
 from skillpager.bench.report.claims import Outcome, check_claims
-from skillpager.bench.report.measures import COVERAGE, MICRO_REDUCTION, SUFFICIENCY
 from skillpager.bench.report.methods import default_methods, read_curves
 from skillpager.bench.report.report import FROM_ROWS, Block
 from skillpager.bench.report.results import ROWS, PublishedResults
-from skillpager.bench.report.statistics import Interval
-from skillpager.bench.report.table import Table
-from skillpager.bench.report.tables import SHOWN
+from skillpager.bench.report.statistics import COVERAGE, MICRO_REDUCTION, SUFFICIENCY, Interval
+from skillpager.bench.report.tables import SHOWN, Table
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "measured.md"

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from data import LONG, SHORT
-from skillpager.bench.report.measures import COVERAGE, MICRO_REDUCTION, SUFFICIENCY
+from skillpager.bench.report.statistics import COVERAGE, MICRO_REDUCTION, SUFFICIENCY
 from skillpager.output.graph import own_settings
 
 MODELS = Path(__file__).parents[1] / "src" / "skillpager" / "models"

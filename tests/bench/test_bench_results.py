@@ -8,7 +8,6 @@ import math
 import re
 import runpy
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -21,20 +20,18 @@ from bench_results import judgment, results_of, selection, whole_run, write_resu
 from conftest import ROOT
 from messages import raises
 from skillpager.bench.data.records import SkillRecord, append_records, write_records
-from skillpager.bench.report.measures import (
+from skillpager.bench.report.report import FROM_ROWS
+from skillpager.bench.report.results import ROWS, SKILL_ROWS, PublishedResults, Results, join, publish
+from skillpager.bench.report.statistics import (
     AVERAGE_NODES,
     COVERAGE,
     FRAGMENT_REDUCTION,
-    LATENCY_MEDIAN,
     MACRO_REDUCTION,
-    MEASURES,
     MICRO_REDUCTION,
     STRONG_VOTES,
     SUFFICIENCY,
 )
-from skillpager.bench.report.report import FROM_ROWS
-from skillpager.bench.report.results import ROWS, SKILL_ROWS, PublishedResults, Results, join, publish
-from skillpager.bench.report.table import Table
+from skillpager.bench.report.tables import Table
 from skillpager.errors import BenchError
 
 QUERIES = ["s0-q0", "s0-q1", "s1-q0"]
@@ -64,16 +61,13 @@ def test_each_measure_is_what_its_definition_says() -> None:
     assert MICRO_REDUCTION.of(rows) == pytest.approx(100 * (1 - 360 / 800))
     assert MACRO_REDUCTION.of(rows) == pytest.approx(100 * np.mean([0.5, 0.975, 0.0]))
     assert FRAGMENT_REDUCTION.of(rows) == pytest.approx(100 * (1 - 340 / 600))
-    assert LATENCY_MEDIAN.of(rows) == pytest.approx(3.0)
-    with raises(ValueError):  # a quantile has no interval
-        LATENCY_MEDIAN.interval(rows)
 
 
 def test_a_measure_without_numbers_is_not_a_number() -> None:
     rows = rows_of({}, {}, {})
     assert math.isnan(STRONG_VOTES.of(rows))
     assert math.isnan(STRONG_VOTES.interval(rows).value)
-    assert all(math.isnan(measure.of(rows[:0])) for measure in MEASURES)
+    assert math.isnan(SUFFICIENCY.of(rows[:0]))
 
 
 def test_votes_that_agree_are_strong() -> None:
@@ -172,13 +166,12 @@ def published(run: Results, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("make", FROM_ROWS)
-def test_tables_of_rows_are_the_tables_of_the_run_but_for_times(
+def test_tables_of_rows_are_the_tables_of_the_run(
     make: Callable[[Results], object], run: Results, published: Path
 ) -> None:
     ours, theirs = make(PublishedResults(published)), make(run)
     if isinstance(ours, Table) and isinstance(theirs, Table):
-        assert set(theirs.rows) - set(ours.rows) <= {LATENCY_MEDIAN.heading}
-        assert ours.to_csv() == replace(theirs, rows=theirs.rows[list(ours.rows)]).to_csv()
+        assert ours.to_csv() == theirs.to_csv()
     else:
         assert ours == theirs is not None
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from messages import raises
+from skillpager.bench.data.skillrouter import POOL_SKILLS
 from skillpager.bench.report import paper
 from skillpager.bench.report.paper import PaperRow, PaperTable
 from skillpager.bench.report.statistics import (
@@ -79,12 +79,17 @@ def test_a_constant_has_no_spread() -> None:
 
 
 @pytest.mark.parametrize(
-    ("parts", "wholes", "clusters"), [([], None, None), ([1, 2], [1], None), ([1, 2], None, ["s"])]
+    ("parts", "wholes", "clusters", "fault"),
+    [
+        ([], None, None, "two or more observations"),
+        ([1, 2], [1], None, "same shape"),
+        ([1, 2], None, ["s"], "same length"),
+    ],
 )
 def test_what_does_not_fit_is_refused(
-    parts: list[float], wholes: list[float] | None, clusters: list[str] | None
+    parts: list[float], wholes: list[float] | None, clusters: list[str] | None, fault: str
 ) -> None:
-    with raises(ValueError):
+    with pytest.raises(ValueError, match=fault):
         bootstrap(parts, wholes, clusters=clusters)
 
 
@@ -129,6 +134,5 @@ def test_the_papers_numbers_fit_its_text() -> None:
         100 * count / paper.NODES == pytest.approx(share, abs=0.06)
         for count, share in paper.NODE_TYPES.values()
     )
-    drawn = paper.GROUND_TRUTH_SKILLS + paper.POOL_SKILLS
-    assert drawn == paper.SKILLS
+    assert paper.MAIN.skills == paper.GROUND_TRUTH_SKILLS + POOL_SKILLS
     assert all(row.low < row.sufficiency < row.high for _, row in PUBLISHED)

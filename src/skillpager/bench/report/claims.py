@@ -9,10 +9,9 @@ from enum import StrEnum
 
 from skillpager.bench.judge.judges import EVIDENCE
 from skillpager.bench.report import paper
-from skillpager.bench.report.measures import FRAGMENT_REDUCTION, MEASURES, SUFFICIENCY, Measure
 from skillpager.bench.report.results import Results
-from skillpager.bench.report.statistics import Interval, bootstrap
-from skillpager.bench.report.table import Table, frame
+from skillpager.bench.report.statistics import FRAGMENT_REDUCTION, SUFFICIENCY, Interval, Measure, bootstrap
+from skillpager.bench.report.tables import Table, frame
 
 # differences of less than this, in percentage points, count as none: the paper calls 3.3 points of the full
 # document's sufficiency “statistical non-inferiority” (§5.2.1) and 3 points of chunks “comparable”
@@ -46,7 +45,7 @@ class Claim:
     scope: str = "all"  # its queries: `all`, or those of `ablation`, `small skills` or `large skills`
 
 
-_MEASURES = {measure.name: measure for measure in MEASURES}
+_MEASURES = {measure.name: measure for measure in (SUFFICIENCY, FRAGMENT_REDUCTION)}
 CLAIMS = tuple(
     Claim(
         *(row["text"], row["first"], row["second"]),

@@ -11,11 +11,10 @@ import numpy as np
 import pandas as pd
 
 from skillpager.bench.report import paper
-from skillpager.bench.report.measures import FRAGMENT_REDUCTION, MICRO_REDUCTION, SUFFICIENCY
 from skillpager.bench.report.methods import BASELINE, default_methods, read_curves
 from skillpager.bench.report.paper import PaperTable
 from skillpager.bench.report.results import Results
-from skillpager.bench.report.statistics import Interval
+from skillpager.bench.report.statistics import FRAGMENT_REDUCTION, MICRO_REDUCTION, SUFFICIENCY, Interval
 from skillpager.errors import require_extra
 from skillpager.output.graph import TYPE_COLORS, own_settings
 from skillpager.types import NodeType

@@ -7,22 +7,25 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 
-from skillpager.bench.report.measures import (
+from skillpager.bench.report.results import Results
+from skillpager.bench.report.statistics import (
     AVERAGE_NODES,
     COVERAGE,
-    LATENCY_MEDIAN,
+    LEVEL,
     MACRO_REDUCTION,
     MICRO_REDUCTION,
     SUFFICIENCY,
+    Interval,
+    bootstrap,
+    bootstrap_p,
+    holm,
+    mcnemar,
 )
-from skillpager.bench.report.results import Results
-from skillpager.bench.report.statistics import LEVEL, Interval, bootstrap, bootstrap_p, holm, mcnemar
 from skillpager.bench.run.methods import OFFLINE, SUITES, parse_method
 from skillpager.json_types import JsonObject
 
 # the method that the others are compared with: the paper's
 BASELINE = "mmr"
-ALPHA = 1 - LEVEL
 
 
 def default_methods(results: Results) -> tuple[str, ...]:
@@ -32,28 +35,24 @@ def default_methods(results: Results) -> tuple[str, ...]:
     return tuple(label for label in plain if label not in ablations and results.has(label))
 
 
-# measures of a summary, beside sufficiency
-_SUMMARY = {
-    "coverage": COVERAGE,
-    "nodes": AVERAGE_NODES,
-    "token_reduction": MICRO_REDUCTION,
-    "token_reduction_macro": MACRO_REDUCTION,
-    "milliseconds": LATENCY_MEDIAN,
-}
-
-
 def summarise(results: Results, labels: Iterable[str]) -> list[JsonObject]:
     """Return the main measures of each method that was run and judged, percentages as such.
 
     Keys: `method`, `queries` (that were judged), `sufficiency`, its `interval` over queries (two ends), and
-    `coverage`, `nodes`, `token_reduction`, `token_reduction_macro`, `milliseconds`, each None where the judge
-    does not measure it.
+    `coverage`, `nodes`, `token_reduction`, `token_reduction_macro`, `milliseconds` (the median), each None
+    where it was not measured.
     """
     found: list[JsonObject] = []
     for label in filter(results.has, labels):
         rows = results.rows(label)
         interval = SUFFICIENCY.interval(rows)
-        values = {name: measure.of(rows) for name, measure in _SUMMARY.items()}
+        values = {
+            "coverage": COVERAGE.of(rows),
+            "nodes": AVERAGE_NODES.of(rows),
+            "token_reduction": MICRO_REDUCTION.of(rows),
+            "token_reduction_macro": MACRO_REDUCTION.of(rows),
+            "milliseconds": 1000 * float(rows["seconds"].median()),
+        }
         found.append(
             {
                 "method": label,
@@ -86,7 +85,7 @@ class Compared:
     @property
     def significant(self) -> bool:
         """Whether the two differ significantly, by the corrected p."""
-        return self.p_holm < ALPHA
+        return self.p_holm < 1 - LEVEL
 
 
 def compare_methods(results: Results, labels: Iterable[str], *, baseline: str = BASELINE) -> list[Compared]:
@@ -127,10 +126,9 @@ class Curve:
 
     Attributes:
         method: Its label without a budget.
-        points: By budget (0 to 1), ascending: `used` (the share of all tokens that the pages have in fact, 0
-            to 1), `sufficiency` and `coverage` (percent; NaN where the judge measures none).
-        rows: A row for each query, by its id: `skill`, a column of verdicts for each budget, and `area`, the
-            area under the query's own curve, 0 to 1.
+        points: By budget (0 to 1), ascending, in percent: `used` (the share of all tokens that the pages have
+            in fact), `sufficiency` and `coverage` (NaN where the judge measures none).
+        rows: By query its `skill`, and `area`, the area under the query's own curve, 0 to 1.
     """
 
     method: str
@@ -151,27 +149,17 @@ class Curve:
         clusters = list(self.rows["skill"]) if by_skill else None
         return bootstrap(self.rows["area"], clusters=clusters).scaled(100)
 
-    def gaps(self, base: "Curve") -> pd.DataFrame:
-        """Return by how much the numbers of each query of both curves are above those of the other."""
-        mine = self.rows[self.rows.index.isin(base.rows.index)]
-        columns = [name for name in (*self.shares, "area") if name in base.rows]
-        return (mine[columns] - base.rows.loc[mine.index, columns]).assign(skill=mine["skill"])
-
 
 def read_curves(results: Results) -> list[Curve]:
     """Return a curve for each method that was judged at two budgets or more, best area first."""
     budgets: dict[str, dict[float, str]] = {}
     for label in results.labels:
-        share = parse_method(label).share
-        if share is not None and results.has(label):
-            budgets.setdefault(without_budget(label), {})[share] = label
+        method = parse_method(label)
+        if method.share is not None and results.has(label):
+            name = replace(method, share=None, max_tokens=None, max_nodes=None).label
+            budgets.setdefault(name, {})[method.share] = label
     curves = [_curve(results, name, labels) for name, labels in budgets.items() if len(labels) > 1]
     return sorted((c for c in curves if len(c.rows)), key=lambda curve: -float(curve.rows["area"].mean()))
-
-
-def without_budget(label: str) -> str:
-    """Return the label of a method without its limits."""
-    return replace(parse_method(label), share=None, max_tokens=None, max_nodes=None).label
 
 
 def _curve(results: Results, name: str, labels: Mapping[float, str]) -> Curve:
@@ -179,7 +167,7 @@ def _curve(results: Results, name: str, labels: Mapping[float, str]) -> Curve:
     found = dict(zip(shares, results.common(*(labels[share] for share in shares)), strict=True))
     points = {
         share: {
-            "used": 1 - MICRO_REDUCTION.of(rows) / 100,
+            "used": 100 - MICRO_REDUCTION.of(rows),
             "sufficiency": SUFFICIENCY.of(rows),
             "coverage": COVERAGE.of(rows),
         }
@@ -188,7 +176,8 @@ def _curve(results: Results, name: str, labels: Mapping[float, str]) -> Curve:
     verdicts = pd.DataFrame({share: rows.set_index("query")["sufficient"] for share, rows in found.items()})
     areas = np.trapezoid(verdicts, shares, axis=1) / (shares[-1] - shares[0])
     skills = found[shares[0]].set_index("query")["skill"]
-    return Curve(name, pd.DataFrame(points).T, verdicts.assign(skill=skills, area=areas))
+    rows = pd.DataFrame({"skill": skills, "area": pd.Series(areas, index=verdicts.index)})
+    return Curve(name, pd.DataFrame(points).T, rows)
 
 
 def compare_curves(curves: Sequence[Curve], base: Curve) -> dict[str, tuple[Interval, float]]:
@@ -198,10 +187,10 @@ def compare_curves(curves: Sequence[Curve], base: Curve) -> dict[str, tuple[Inte
     """
     found: dict[str, tuple[Interval, float]] = {}
     for curve in curves:
-        gaps = curve.gaps(base)
-        if curve is not base and len(gaps):
-            skills = list(gaps["skill"])
-            difference = bootstrap(gaps["area"], clusters=skills).scaled(100)
-            found[curve.method] = difference, bootstrap_p(gaps["area"], clusters=skills)
+        both = curve.rows.assign(base=base.rows["area"]).dropna()
+        if curve is not base and len(both):
+            gaps, skills = both["area"] - both["base"], list(both["skill"])
+            difference = bootstrap(gaps, clusters=skills).scaled(100)
+            found[curve.method] = difference, bootstrap_p(gaps, clusters=skills)
     corrected = holm([p for _, p in found.values()])
     return {name: (found[name][0], p) for name, p in zip(found, corrected, strict=True)}

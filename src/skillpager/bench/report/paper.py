@@ -69,16 +69,8 @@ def _read(label: str, section: str, skills: int, queries: int, title: str) -> Pa
     return PaperTable(label, section, skills, queries, title, read)
 
 
-# ---- §4.1 data
-
-SKILLS, QUERIES = 395, 1_975
-GROUND_TRUTH_RECORDS, POOL_RECORDS = 196, 78_165
-EMPTY_RECORD = "gt/licenses"
-GROUND_TRUTH_SKILLS, POOL_SKILLS = 195, 200
-CHARACTERS_MIN, CHARACTERS_MEDIAN, CHARACTERS_MAX = 166, 4_163, 93_951
-NODES = 22_774
-
-# tab:node-dist: nodes and percent
+NODES = 22_774  # §4.1
+# §4.1, tab:node-dist: nodes and percent
 NODE_TYPES: Mapping[str, tuple[int, float]] = MappingProxyType(
     {
         "concept": (11_369, 49.9),
@@ -92,13 +84,14 @@ NODE_TYPES: Mapping[str, tuple[int, float]] = MappingProxyType(
 
 # ---- the tables of results
 
+GROUND_TRUTH_SKILLS = 195  # §4.1
 _ABLATION = (GROUND_TRUTH_SKILLS, 975)  # skills and queries
 GRAPH = _read(
     "graph-augmentation",
     *("§3.3", 19, 86),
     title="Graph augmentation: one-hop dependency predecessors added to the selection",
 )
-MAIN = _read("main-results", "§5.2.1", SKILLS, QUERIES, title="Main results: SkillPager and its baselines")
+MAIN = _read("main-results", "§5.2.1", 395, 1_975, title="Main results: SkillPager and its baselines")
 CONCEPT = _read("concept-ablation", "§5.2.2", *_ABLATION, title="Concept nodes in the candidate pool")
 LAMBDA = _read(
     "lambda-sweep", "§5.3.1", *_ABLATION, title="Effect of λ, the weight of relevance against redundancy"

@@ -5,8 +5,7 @@ report.html    tables/<name>.csv    figures/<name>.png
 
 import base64
 import logging
-from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -16,9 +15,8 @@ import jinja2
 from skillpager.bench.data.folder import BenchFolder
 from skillpager.bench.report import claims, figures, paper, tables
 from skillpager.bench.report.figures import Picture
-from skillpager.bench.report.methods import ALPHA, compare_curves, read_curves
 from skillpager.bench.report.results import Results
-from skillpager.bench.report.table import MISSING, Table, format_cell
+from skillpager.bench.report.tables import MISSING, Table
 from skillpager.errors import SkillPagerError
 from skillpager.files import write_file
 
@@ -26,7 +24,6 @@ logger = logging.getLogger(__name__)
 
 TEMPLATES = Path(__file__).parent / "templates"
 
-Fact = tuple[str, str]
 Block = Table | Picture
 # title of a table or figure, its maker, and the suite without which it is missing, or the reason in words
 Part = tuple[str, Callable[[Results], Block | None], str]
@@ -40,71 +37,46 @@ def _sweep(table: paper.PaperTable) -> Callable[[Results], Picture | None]:
     return partial(figures.sweep_figure, table)
 
 
-# title, text and parts of each section, in order; a section without parts is left out
-SECTIONS: tuple[tuple[str, str, tuple[Part, ...]], ...] = (
-    (
-        "The paper's claims",
-        "Each claim compares two methods on the same queries.",
-        (("The paper's claims", claims.claims_table, "main"),),
-    ),
-    (
-        "Main results",
-        "The paper's method and its baselines, at the paper's settings. Intervals are percentile bootstraps "
-        "with 10,000 resamples and seed 42, as in the paper. They draw queries where they stand beside the "
-        "paper's, and whole skills where two methods are compared: five queries about one skill are not five "
-        "independent observations.",
+# the parts of each section, in order; a section without parts is left out
+SECTIONS: dict[str, tuple[Part, ...]] = {
+    "The paper's claims": (("The paper's claims", claims.claims_table, "main"),),
+    "Main results": (
+        ("Main results", _beside(paper.MAIN), "main"),
+        ("Node types", tables.node_types, "main"),
         (
-            ("Main results", _beside(paper.MAIN), "main"),
-            ("Node types", tables.node_types, "main"),
-            (
-                "Parser quality",
-                tables.parser_agreement,
-                "no node types by annotators, or the classifier has learned from them",
-            ),
-            ("The judge against people", tables.judge_validation, "not scored: skillpager bench validate"),
+            "Parser quality",
+            tables.parser_agreement,
+            "no node types by annotators, or the classifier has learned from them",
         ),
+        ("The judge against people", tables.judge_validation, "not scored: skillpager bench validate"),
     ),
-    (
-        "Ablations",
-        "The method with one part taken away or exchanged.",
-        (
-            ("Concept ablation", _beside(paper.CONCEPT), "concept"),
-            ("Graph augmentation", _beside(paper.GRAPH), "graph"),
-            ("Granularity", tables.granularity, "granularity"),
-            ("Encoder", partial(tables.replaced_part, "encoder"), "encoder"),
-            ("Classifier", partial(tables.replaced_part, "classifier"), "classifier"),
-        ),
+    "Ablations": (
+        ("Concept ablation", _beside(paper.CONCEPT), "concept"),
+        ("Graph augmentation", _beside(paper.GRAPH), "graph"),
+        ("Granularity", tables.granularity, "granularity"),
+        ("Encoder", partial(tables.replaced_part, "encoder"), "encoder"),
+        ("Classifier", partial(tables.replaced_part, "classifier"), "classifier"),
     ),
-    (
-        "Hyperparameters",
-        "How λ and k behave.",
-        (
-            ("λ sweep", _beside(paper.LAMBDA), "lambda"),
-            ("λ sweep, figure", _sweep(paper.LAMBDA), "lambda"),
-            ("k sweep", _beside(paper.NODE_BUDGET), "k"),
-            ("k sweep, figure", _sweep(paper.NODE_BUDGET), "k"),
-        ),
+    "Hyperparameters": (
+        ("λ sweep", _beside(paper.LAMBDA), "lambda"),
+        ("λ sweep, figure", _sweep(paper.LAMBDA), "lambda"),
+        ("k sweep", _beside(paper.NODE_BUDGET), "k"),
+        ("k sweep, figure", _sweep(paper.NODE_BUDGET), "k"),
     ),
-    (
-        "All methods",
-        "Beyond the paper: every method that was run, at its default budget.",
-        (
-            ("All methods", tables.all_methods, "offline"),
-            ("Pareto plot", figures.pareto_figure, "offline"),
-            ("Tests between methods", tables.pairwise, "offline"),
-        ),
+    "All methods": (
+        ("All methods", tables.all_methods, "offline"),
+        ("Pareto plot", figures.pareto_figure, "offline"),
+        ("Tests between methods", tables.pairwise, "offline"),
     ),
-    (
-        "Equal budgets",
-        "Methods stop at different sizes by default; here each may spend the same share of a skill's tokens.",
-        (
-            ("Matched budgets", tables.matched_budgets, "budget"),
-            ("Matched budgets, figure", figures.budget_figure, "budget"),
-        ),
+    "Equal budgets": (
+        ("Matched budgets", tables.matched_budgets, "budget"),
+        ("Matched budgets, figure", figures.budget_figure, "budget"),
     ),
-)
+}
 # the makers for which published rows suffice
-FROM_ROWS = [make for *_, parts in SECTIONS for _, make, _ in parts if make is not tables.parser_agreement]
+FROM_ROWS = [
+    make for parts in SECTIONS.values() for _, make, _ in parts if make is not tables.parser_agreement
+]
 
 
 def write_report(folder: BenchFolder, *, judge: str, out: Path, allow_trained: bool = False) -> list[Path]:
@@ -124,26 +96,22 @@ def write_report(folder: BenchFolder, *, judge: str, out: Path, allow_trained: b
     """
     results = Results(folder, judge, allow_trained=allow_trained)
     note = results.trained_note
-    absent: list[Fact] = [("Methods", results.refused_note)] if results.refused_note else []
-    sections: list[tuple[str, str, list[Block]]] = []
+    absent = [("Methods", results.refused_note)] if results.refused_note else []
+    sections: dict[str, list[Block]] = {}
     files: dict[str, bytes] = {}
-    for title, text, parts in SECTIONS:
-        blocks: list[Block] = []
+    for section, parts in SECTIONS.items():
         for part in parts:
             block = _make(part, results)
             if isinstance(block, str):
                 absent.append((part[0], block))
                 continue
-            blocks.append(replace(block, note=f"{block.note} {note}".strip()))
+            sections.setdefault(section, []).append(replace(block, note=f"{block.note} {note}".strip()))
             if isinstance(block, Picture):
                 files[f"figures/{block.name}.png"] = block.png
             else:
                 # a file is read without the report, so that the note is a column of it
                 rows = block.rows.assign(Note=note) if note else block.rows
                 files[f"tables/{block.name}.csv"] = replace(block, rows=rows).to_csv().encode()
-        if blocks:
-            sections.append((title, text, blocks))
-    noted = [("Learned from", note)] if note else []
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(TEMPLATES),
         autoescape=True,
@@ -155,8 +123,7 @@ def write_report(folder: BenchFolder, *, judge: str, out: Path, allow_trained: b
     page = environment.get_template("report.html").render(
         subsets=", ".join(filter(None, results.skills["subset"].unique())),
         results=results,
-        facts=[*run_facts(results), *noted],
-        findings=[*noted, *find_out(results)],
+        facts=run_facts(results),
         sections=sections,
         absent=absent,
     )
@@ -178,8 +145,8 @@ def _make(part: Part, results: Results) -> Block | str:
     return reason + (", or its methods have learned from these skills" if results.refused_note else "")
 
 
-def run_facts(results: Results) -> list[Fact]:
-    """Return name and value of everything that the results depend on."""
+def run_facts(results: Results) -> dict[str, str]:
+    """Return by name everything that the results depend on."""
     run, data = results.entry("run"), results.entry("data")
     names = ("encoder", "embedded_text", "classifier", "splitter", "token_counter", "baselines", "style")
     facts: dict[str, object] = {
@@ -188,27 +155,10 @@ def run_facts(results: Results) -> list[Fact]:
         "Digest of the skills": str(data.get("skills_sha256") or "")[:12],
         "Judge": results.judge,
         **{name.capitalize().replace("_", " "): run.get(name) for name in names},
-        "Methods": f"{sum(map(results.has, results.labels)):,}",
         "Seed": results.manifest.get("seed"),
         "Version": f"skillpager {results.manifest.get('version', MISSING)}",
         "Command": f"skillpager bench report {results.folder.path.name} --judge {results.judge}",
     }
-    return [(name, MISSING if value in (None, "") else str(value)) for name, value in facts.items()]
-
-
-def find_out(results: Results) -> Iterator[Fact]:
-    """Yield label and numbers of each main result, the most useful first."""
-    if len(curves := read_curves(results)) > 1:
-        best = curves[0]
-        tested = compare_curves(curves, best)
-        tied = ", ".join(name for name, (_, p) in tested.items() if p >= ALPHA) or "no other method"
-        area = format_cell(best.area(by_skill=True), 1)
-        yield "Largest area under the curve over all budgets", f"{best.method}: {area} %"
-        yield f"Area not significantly smaller (Holm, {len(tested)} tests)", tied
-    if checked := claims.check_claims(results):
-        counts = Counter(each.outcome for each in checked)
-        parts = claims.differing_parts(results)
-        label = "Claims of the paper" + (
-            f", not comparable with this run ({'; '.join(parts)})" if parts else ""
-        )
-        yield label, ", ".join(f"{counts[each]} {each}" for each in claims.Outcome)
+    if results.trained_note:
+        facts["Learned from"] = results.trained_note
+    return {name: MISSING if value in (None, "") else str(value) for name, value in facts.items()}

@@ -1,17 +1,20 @@
-"""Intervals and paired tests over queries, and over the skills that queries share.
+"""Measures of the rows of a method, intervals and paired tests: over queries, or over the skills they share.
 
-Every quantity is a ratio of two sums over queries. A resample draws queries with replacement, as the paper
-does. But queries about one skill are not independent, so that interval is too narrow where they agree. With
-`clusters` whole skills are drawn, which is the interval to trust.
+A row is the result of one page for one query (`results.NUMBERS`). Every measure is a ratio of two sums over
+rows. A resample draws queries with replacement, as the paper does. But queries about one skill are not
+independent, so that interval is too narrow where they agree. With `clusters` whole skills are drawn, which is
+the interval to trust.
 
 Reference: paper §5 (B = 10,000, seed 42); Efron and Tibshirani, *An Introduction to the Bootstrap* (1993),
 chapters 13 and 16; Field and Welsh, *Bootstrapping clustered data* (2007); McNemar (1947); Holm (1979).
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 Numbers = NDArray[np.float64]
@@ -85,12 +88,8 @@ def _sums(parts: ArrayLike, wholes: ArrayLike | None, clusters: Sequence[str] | 
     """Return `(2, n)` numerators and denominators, summed over each cluster where there are clusters."""
     numerators = np.asarray(parts, dtype=float)
     denominators = np.ones_like(numerators) if wholes is None else np.asarray(wholes, dtype=float)
-    if numerators.ndim != 1 or numerators.shape != denominators.shape or not numerators.size:
-        raise ValueError(f"parts {numerators.shape} and wholes {denominators.shape} must be (n,), n > 0")
     if clusters is None:
         return np.stack([numerators, denominators])
-    if len(clusters) != numerators.size:
-        raise ValueError(f"{len(clusters)} clusters for {numerators.size} queries: give each query its skill")
     members = np.unique(np.asarray(clusters), return_inverse=True)[1]
     return np.stack([np.bincount(members, weights=each) for each in (numerators, denominators)])
 
@@ -112,3 +111,62 @@ def _resample(sums: Numbers) -> Numbers:
         rng=SEED,
     ).bootstrap_distribution
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """A quantity of a method: over its rows, the sum of `parts` by the sum of `wholes`."""
+
+    name: str  # short, as a column of a table has it
+    parts: str  # numerator of each row, an expression of columns
+    wholes: str = ""  # denominator of each row, in the same way; empty for 1, which makes the measure a mean
+    percent: bool = True
+
+    @property
+    def heading(self) -> str:
+        """Name and unit, as the heading of a column."""
+        return f"{self.name} (%)" if self.percent else self.name
+
+    def of(self, rows: pd.DataFrame) -> float:
+        """Return the measure over all rows; NaN if there are none, or one has no such number."""
+        if not self.known(rows):
+            return math.nan
+        parts, wholes = self.sums(rows)
+        return self._scale * float(parts.sum()) / float(wholes.sum())
+
+    def interval(self, rows: pd.DataFrame, *, by_skill: bool = False) -> Interval:
+        """Return the measure with its 95 % bootstrap interval over queries, or over skills.
+
+        It is NaN if a row has no such number.
+        """
+        if not self.known(rows):
+            return Interval(math.nan, math.nan, math.nan)
+        clusters = list(rows["skill"]) if by_skill else None
+        return bootstrap(*self.sums(rows), clusters=clusters).scaled(self._scale)
+
+    def known(self, rows: pd.DataFrame) -> bool:
+        """Return True if there are rows, and each has a number for this measure."""
+        return len(rows) > 0 and not bool(np.isnan(self.sums(rows)[0]).any())
+
+    def sums(self, rows: pd.DataFrame) -> tuple[Numbers, Numbers]:
+        """Return numerator and denominator of each row."""
+        parts = np.asarray(rows.eval(self.parts), dtype=float)
+        return parts, np.asarray(rows.eval(self.wholes), dtype=float) if self.wholes else np.ones(len(rows))
+
+    @property
+    def _scale(self) -> float:
+        return 100.0 if self.percent else 1.0
+
+
+# the share of the queries whose page the judge held for sufficient (paper §4.2)
+SUFFICIENCY = Measure("Suff.", "sufficient")
+# the mean share of a query's evidence that its page holds (docs/measured.md)
+COVERAGE = Measure("Coverage", "coverage")
+AVERAGE_NODES = Measure("Nodes", "nodes", percent=False)
+# token reduction of the paper's tables, “aggregate fragment token reduction” (§5.2.1): headings do not count
+FRAGMENT_REDUCTION = Measure("Fragment red.", "pool_tokens - node_tokens", "pool_tokens")
+# the same of the texts that an agent is given: over all queries, in which long skills weigh more; and as mean
+MICRO_REDUCTION = Measure("Token red.", "full_tokens - tokens", "full_tokens")
+MACRO_REDUCTION = Measure("Token red., macro", "1 - tokens / full_tokens")
+# the share of the verdicts on which all votes agree: “strong-agreement rate” (paper §5.2.2)
+STRONG_VOTES = Measure("3-0 votes", "unanimous")

@@ -1,23 +1,15 @@
 """The tables of a report: the paper's with our measurements beside them, ablations, and all methods."""
 
+import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
 
 import pandas as pd
 
 from skillpager.bench.judge.node_types import parser_quality
 from skillpager.bench.report import paper
-from skillpager.bench.report.measures import (
-    AVERAGE_NODES,
-    COVERAGE,
-    FRAGMENT_REDUCTION,
-    LATENCY_MEDIAN,
-    MACRO_REDUCTION,
-    MEASURES,
-    MICRO_REDUCTION,
-    STRONG_VOTES,
-    SUFFICIENCY,
-    Measure,
-)
 from skillpager.bench.report.methods import (
     BASELINE,
     compare_curves,
@@ -27,17 +19,105 @@ from skillpager.bench.report.methods import (
 )
 from skillpager.bench.report.paper import PaperTable
 from skillpager.bench.report.results import GROUND_TRUTH, Results
-from skillpager.bench.report.statistics import Interval
-from skillpager.bench.report.table import Row, Table, frame
+from skillpager.bench.report.statistics import (
+    AVERAGE_NODES,
+    COVERAGE,
+    FRAGMENT_REDUCTION,
+    MACRO_REDUCTION,
+    MICRO_REDUCTION,
+    STRONG_VOTES,
+    SUFFICIENCY,
+    Interval,
+    Measure,
+)
 from skillpager.bench.run.methods import parse_method
+
+Cell = str | int | float | Interval | None
+Row = dict[str, Cell]
 
 CI = "[95 % CI]"
 OVER_SKILLS = "… over skills"
-DIGITS = {measure.heading: measure.digits for measure in MEASURES}
+MISSING = "—"
+# decimals by a part of the heading; others have two
+DECIMALS = {"^p, ": 4, "κ": 3, "Coverage|votes|Share|^Budget": 1}
 # nearly every suite holds these methods, so they do not show that it was run
 COMMON = frozenset({"mmr", "full"})
 # budgets at which the table shows the curves
 SHOWN = (0.3, 0.5, 0.7)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Table:
+    """A table of results; None and NaN are shown as a dash.
+
+    Neighbouring headings that begin with the same words and a colon (`Paper: `) are shown as a group. A
+    column whose heading begins with `p, ` holds p values.
+
+    Attributes:
+        name: The name of its file, also its anchor: lower-case letters, digits, hyphens.
+        title: Its title.
+        rows: Its cells; the first column names the row.
+        note: How to read it.
+        reference: Where the paper has it.
+    """
+
+    name: str
+    title: str
+    rows: pd.DataFrame
+    note: str = ""
+    reference: str = ""
+
+    @property
+    def texts(self) -> pd.DataFrame:
+        """The cells as people read them."""
+        return pd.DataFrame(
+            {name: [format_cell(cell, str(name)) for cell in cells] for name, cells in self.rows.items()}
+        )
+
+    @property
+    def columns(self) -> list[tuple[str, str, bool]]:
+        """Group, title and whether it holds numbers, of each column."""
+        names = [str(heading).rpartition(": ")[::2] for heading in self.rows]
+        numbers = [not any(isinstance(cell, str) for cell in self.rows[heading]) for heading in self.rows]
+        return [(group, title, is_number) for (group, title), is_number in zip(names, numbers, strict=True)]
+
+    @property
+    def groups(self) -> list[tuple[str, int]]:
+        """Title and number of columns of each group; the title is empty for columns without one."""
+        return [(group, len(list(columns))) for group, columns in groupby(each[0] for each in self.columns)]
+
+    def to_csv(self) -> str:
+        """Return the table as CSV: six digits, an interval in three columns, empty where there is nothing."""
+        columns: dict[str, list[object]] = {}
+        for name, cells in self.rows.items():
+            columns[str(name)] = [getattr(cell, "value", cell) for cell in cells]
+            if any(isinstance(cell, Interval) for cell in cells):
+                for end in ("low", "high"):
+                    columns[f"{name} {end}"] = [getattr(cell, end, None) for cell in cells]
+        return pd.DataFrame(columns).to_csv(index=False, lineterminator="\n", float_format="%.6g")
+
+
+def frame(rows: Iterable[Mapping[str, Cell]]) -> pd.DataFrame:
+    """Return rows as a DataFrame whose whole numbers stay whole beside fractions and missing cells."""
+    return pd.DataFrame(list(rows), dtype=object)
+
+
+def format_cell(cell: Cell, heading: str = "") -> str:
+    """Return a cell as people read it: `1,975`, `−28.81`, `78.89 [77.01, 80.61]`, `< 0.0001` or a dash."""
+    if isinstance(cell, str):
+        return cell.replace(" = ", "\u00a0=\u00a0")  # no line break in an equation
+    if isinstance(cell, Interval):
+        value, low, high = (format_cell(number, heading) for number in (cell.value, cell.low, cell.high))
+        return MISSING if value == MISSING else f"{value} [{low}, {high}]"
+    if cell is None or math.isnan(cell):
+        return MISSING
+    if isinstance(cell, int):
+        return f"{cell:,}".replace("-", "−")
+    decimals = next((number for part, number in DECIMALS.items() if re.search(part, heading)), 2)
+    if heading.startswith("p, ") and cell < 10.0**-decimals:
+        return f"< {10.0**-decimals:.{decimals}f}"
+    text = f"{cell:,.{decimals}f}"
+    return text.lstrip("-") if float(text.replace(",", "")) == 0 else text.replace("-", "−")
 
 
 # ---- the paper's
@@ -70,34 +150,27 @@ def beside_paper(table: PaperTable, results: Results) -> Table | None:
     note = f"Here: {len(chosen):,} skills{curated}, {queries:,} queries."
     if absent := [row.name for row in table.rows if not len(rows_of[row.label])]:
         note += f" Not run here: {', '.join(absent)}."
-    digits = {"Here: Coverage (%)": COVERAGE.digits}
-    return Table(table.label, table.title, frame(lines), note, table.reference, digits)
+    return Table(table.label, table.title, frame(lines), note, table.reference)
 
 
 def node_types(results: Results) -> Table | None:
     """Return the number of nodes of each of the six types; None if nothing was run."""
     here = {kind: int(results.skills[kind].sum()) for kind in paper.NODE_TYPES}
-    total = sum(here.values())
+    here["total"] = total = sum(here.values())
     if not total:
         return None
-    there = {**paper.NODE_TYPES, "total": (paper.NODES, 100.0)}
     lines: list[Row] = [
         {
             "Type": kind,
             "Paper: Nodes": nodes,
             "Paper: Share (%)": share,
-            "Here: Nodes": {**here, "total": total}[kind],
-            "Here: Share (%)": 100 * {**here, "total": total}[kind] / total,
+            "Here: Nodes": here[kind],
+            "Here: Share (%)": 100 * here[kind] / total,
         }
-        for kind, (nodes, share) in there.items()
+        for kind, (nodes, share) in {**paper.NODE_TYPES, "total": (paper.NODES, 100.0)}.items()
     ]
-    return Table(
-        "node-types",
-        "Node types after stage 1",
-        frame(lines),
-        reference="paper §4.1, table tab:node-dist",
-        digits=dict.fromkeys(("Paper: Share (%)", "Here: Share (%)"), 1),
-    )
+    reference = "paper §4.1, table tab:node-dist"
+    return Table("node-types", "Node types after stage 1", frame(lines), reference=reference)
 
 
 def parser_agreement(results: Results) -> Table | None:
@@ -110,9 +183,6 @@ def parser_agreement(results: Results) -> Table | None:
     quality = parser_quality(results.folder.skills(), results.folder.nodes())
     if quality is None:
         return None
-    raters = {"Here": quality.parser}
-    if quality.annotators:
-        raters["Here: a second annotator"] = quality.annotators
     columns: dict[str, Row] = {
         "Paper": {
             "Nodes compared": paper.VALIDATION_SAMPLE,
@@ -120,13 +190,14 @@ def parser_agreement(results: Results) -> Table | None:
             "Macro-F1 (%)": paper.PARSER_MACRO_F1,
         }
     }
-    for rater, scores in raters.items():
-        columns[rater] = {
-            "Nodes compared": scores.cases,
-            "Accuracy (%)": scores.rate.scaled(100),
-            "Macro-F1 (%)": 100 * scores.macro_f1,
-            **{f"F1 of {label} (%)": 100 * f1 for label, f1 in scores.f1.items()},
-        }
+    for rater, scores in (("Here", quality.parser), ("Here: a second annotator", quality.annotators)):
+        if scores:
+            columns[rater] = {
+                "Nodes compared": scores.cases,
+                "Accuracy (%)": scores.rate.scaled(100),
+                "Macro-F1 (%)": 100 * scores.macro_f1,
+                **{f"F1 of {label} (%)": 100 * f1 for label, f1 in scores.f1.items()},
+            }
     lines: list[Row] = [
         {"": name, **{column: numbers.get(name) for column, numbers in columns.items()}}
         for name in columns["Here"]
@@ -160,13 +231,8 @@ def judge_validation(results: Results) -> Table | None:
                 "Here: Cases": here["cases"] if here else None,
             }
         )
-    return Table(
-        "judge-validation",
-        "The judge against people",
-        frame(lines),
-        reference=f"paper §4.2: {paper.VALIDATION_SAMPLE} cases",
-        digits={"Paper: Cohen's κ": 3, "Here: Cohen's κ": 3},
-    )
+    reference = f"paper §4.2: {paper.VALIDATION_SAMPLE} cases"
+    return Table("judge-validation", "The judge against people", frame(lines), reference=reference)
 
 
 # ---- ablations beyond the paper's
@@ -200,7 +266,7 @@ def _ablation(results: Results, labels: Sequence[str], name: str, title: str, no
     if len(rows_of) < 2:
         return None
     rows = _measured(rows_of, (COVERAGE, AVERAGE_NODES, FRAGMENT_REDUCTION, MICRO_REDUCTION))
-    return Table(name, title, rows, note, digits=DIGITS)
+    return Table(name, title, rows, note)
 
 
 def _measured(
@@ -235,11 +301,12 @@ def all_methods(results: Results) -> Table | None:
     return Table(
         "all-methods",
         "All methods at their default budgets",
-        _measured(rows_of, (*measures, LATENCY_MEDIAN), with_skills=True),
+        _measured(rows_of, measures, with_skills=True),
         note="Methods spend different amounts: read sufficiency and token reduction together, or see the "
         "matched budgets. The first interval draws queries, as the paper does; the second draws skills. "
-        "Queries about one skill are not independent, so that the second is the one to trust.",
-        digits=DIGITS,
+        "Queries about one skill are not independent, so that the second is the one to trust. Fragment "
+        "reduction counts nodes alone, as the paper does; token reduction the texts that an agent is given, "
+        "over all queries (micro) or as their mean (macro).",
     )
 
 
@@ -272,7 +339,6 @@ def pairwise(results: Results) -> Table | None:
         "that its p is rather too small; it is uncorrected. “Only it” counts the queries that the method "
         f"answers and {BASELINE} does not. Methods spend different amounts: see the column of token "
         "reduction.",
-        digits=dict.fromkeys(("p, bootstrap", "p, Holm", "p, McNemar"), 4),
     )
 
 
@@ -291,7 +357,7 @@ def matched_budgets(results: Results) -> Table | None:
         difference, p = tests.get(curve.method, (None, None))
         line: Row = {"Method": curve.method, f"Area (%) {CI}": curve.area()}
         line |= {f"against {BASELINE} (points) {CI}": difference, "p, Holm": p}
-        points = curve.points.assign(used=100 * curve.points["used"]).reindex(SHOWN)
+        points = curve.points.reindex(SHOWN)
         for share, point in points.iterrows():
             for key, name in columns.items():
                 line[f"Budget of {100 * float(str(share)):.0f} %: {name}"] = float(point[key])
@@ -306,5 +372,4 @@ def matched_budgets(results: Results) -> Table | None:
         "interval draws queries. Interval and p of the difference draw skills; p is corrected for "
         f"{len(tests)} tests. A budget is a ceiling: “used” is what the contexts take in fact. "
         "Strategies whose weights do not ship need a model: --methods reranker:MODEL@tokens=50%.",
-        digits={"p, Holm": 4} | {heading: 1 for heading in lines[0] if heading.startswith("Budget")},
     )
