@@ -22,10 +22,9 @@ from skillpager.pages.assemble import PageMeter, leave_out, longest, make_whole
 from skillpager.pages.render import PageRenderer
 from skillpager.parsing.fragments import split_skill
 from skillpager.parsing.skill import read_skill
-from skillpager.settings import Settings
+from skillpager.settings import PROJECT_STRATEGIES, Settings
 from skillpager.strategies.navigator.features import NAMES, IndexFeatures, features_of
 from skillpager.strategies.navigator.lexical import clauses_of
-from skillpager.strategies.registry import LOCAL_STRATEGIES
 from skillpager.types import EdgeKind, Fragment, Heading, PageOptions, Query, Style
 
 ROOT = Path(__file__).parent.parent
@@ -192,7 +191,7 @@ def selections_text(pager: SkillPager) -> str:
         {"max_nodes": 9, "max_tokens": 250},
     ]
     lines = []
-    for name, strategy in product(("git-bisect", "api-rate-limits"), LOCAL_STRATEGIES):
+    for name, strategy in product(("git-bisect", "api-rate-limits"), PROJECT_STRATEGIES):
         index = pager.index(SAMPLES / name)
         more: list[PageOptions] = [{"sufficiency": 0.7}, {"max_tokens": 330, "fill": True}]
         asked = [*budgets, *more] if strategy == "navigator" else budgets

@@ -14,9 +14,9 @@ from skillpager import SkillPager
 from skillpager.cli.options import StrategyName
 from skillpager.errors import MissingExtraError, SettingsError
 from skillpager.factories import STRATEGIES, make_strategy
-from skillpager.settings import PROJECT_STRATEGIES, Settings, load_settings
+from skillpager.settings import Settings, load_settings
 from skillpager.strategies.baselines.graph import read_fits
-from skillpager.strategies.registry import FAMILIES, LOCAL_STRATEGIES, is_local
+from skillpager.strategies.registry import FAMILIES, is_local
 
 BISECT = SAMPLES / "git-bisect"
 REMOTE = ("reranker",)
@@ -130,10 +130,6 @@ def test_the_users_own_settings_can_name_any_strategy(tmp_path: Path) -> None:
     assert load_settings(environ={}, project_file=None, user_file=user).strategy == "reranker:a"
     environ = {"SKILLPAGER_STRATEGY": "reranker:some/model"}
     assert load_settings(environ=environ, project_file=None, user_file=user).strategy == "reranker:some/model"
-
-
-def test_a_project_file_can_name_all_strategies_without_a_model_and_no_other() -> None:
-    assert PROJECT_STRATEGIES == LOCAL_STRATEGIES
 
 
 def test_what_is_local_is_told_by_the_name_before_the_colon() -> None:

@@ -22,13 +22,18 @@ from skillpager.bench.data.evidence import ShortQuery
 from skillpager.bench.judge import judge_evidence
 from skillpager.classifiers.local import TYPES
 from skillpager.pages.assemble import NodeMeter
-from skillpager.strategies.navigator.features import NAMES, IndexFeatures, coverage_signals, features_of
+from skillpager.strategies.navigator.features import (
+    LEAST_SIGNAL,
+    NAMES,
+    IndexFeatures,
+    coverage_signals,
+    features_of,
+    query_signals,
+)
 from skillpager.strategies.navigator.strategy import (
     LEAST_CHANCE,
-    LEAST_SIGNAL,
     Navigator,
     NeedModel,
-    query_signals,
 )
 from skillpager.tokens import default_counter
 from skillpager.types import Budget, FloatArray, Node, Query, Recipe, SkillIndex

@@ -1,35 +1,8 @@
-"""The errors that a user can cause, as one tree.
-
-    SkillPagerError
-    ├── SkillError          a skill cannot be found, read or parsed
-    │   └── UnknownSkillError   no skill of a library has this name
-    ├── SettingsError       a setting, flag or configuration file is wrong
-    ├── MissingExtraError   an optional package is needed: names the command that installs it
-    ├── EncoderError        an encoder cannot be loaded, or its endpoint fails
-    ├── ClassifierError     a classifier cannot be loaded, or its endpoint fails
-    ├── StoreError          the index store cannot be opened, read or written
-    ├── StrategyError       a strategy's model cannot be loaded, or its endpoint fails
-    ├── BenchError          data or results of the benchmark are missing or wrong, or a judge fails
-    └── NodeNotFoundError   a node, line range or section asked for is not in the skill
+"""The errors that a user can cause.
 
 A message is one paragraph: what is wrong, where (file, line, value), and what to do about it.
 Programming mistakes raise plain `ValueError` and `TypeError`.
 """
-
-__all__ = [
-    "BenchError",
-    "ClassifierError",
-    "EncoderError",
-    "MissingExtraError",
-    "NodeNotFoundError",
-    "SettingsError",
-    "SkillError",
-    "SkillPagerError",
-    "StoreError",
-    "StrategyError",
-    "UnknownSkillError",
-    "require_extra",
-]
 
 from collections.abc import Iterator
 from contextlib import contextmanager

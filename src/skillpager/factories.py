@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from typing_extensions import get_protocol_members
 
@@ -27,15 +27,11 @@ from skillpager.types import (
     Strategy,
 )
 
-if TYPE_CHECKING:
-    from importlib.metadata import EntryPoints
-
 STRATEGIES = tuple(FAMILIES)
 ENCODERS = (
     *("builtin", "builtin:<folder>", "onnx:<folder>"),
     *("hashing", "sentence-transformers:<model>", "openai:<model>"),
 )
-CLASSIFIERS = BUILT_IN["classifier"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,16 +42,18 @@ class PartKind:
         noun: Its name in messages.
         group: The group of its entry points.
         protocol: The Protocol that a part implements.
+        known: The names of our own parts, for errors.
     """
 
     noun: str
     group: str
     protocol: type
+    known: tuple[str, ...]
 
 
-STRATEGY = PartKind("strategy", "skillpager.strategies", Strategy)
-ENCODER = PartKind("encoder", "skillpager.encoders", Encoder)
-CLASSIFIER = PartKind("classifier", "skillpager.classifiers", Classifier)
+STRATEGY = PartKind("strategy", "skillpager.strategies", Strategy, STRATEGIES)
+ENCODER = PartKind("encoder", "skillpager.encoders", Encoder, ENCODERS)
+CLASSIFIER = PartKind("classifier", "skillpager.classifiers", Classifier, BUILT_IN["classifier"])
 
 
 def make_encoder(name: str, settings: Settings) -> Encoder:
@@ -88,8 +86,8 @@ def make_encoder(name: str, settings: Settings) -> Encoder:
 
         return OpenAIEncoder.from_settings(settings, model)
     if family in BUILT_IN["encoder"]:
-        raise unknown_part(ENCODER, name, ENCODERS)
-    encoder: Encoder = load_part(ENCODER, name, ENCODERS)
+        raise unknown_part(ENCODER, name)
+    encoder: Encoder = load_part(ENCODER, name)
     return encoder
 
 
@@ -122,7 +120,7 @@ def make_classifier(
             cache_dir=settings.cache_dir / "llm",
             progress=progress,
         )
-    classifier: Classifier = load_part(CLASSIFIER, name, CLASSIFIERS)
+    classifier: Classifier = load_part(CLASSIFIER, name)
     return classifier
 
 
@@ -143,7 +141,7 @@ def make_strategy(name: str, settings: Settings, *, mmr_lambda: float) -> Strate
             f"strategy of pages. Use `skillpager bench run --methods {name}`, or another strategy."
         )
     if base not in FAMILIES:
-        own: Strategy = load_part(STRATEGY, name, STRATEGIES, mmr_lambda=mmr_lambda)
+        own: Strategy = load_part(STRATEGY, name, mmr_lambda=mmr_lambda)
         return own
     family = FAMILIES[base]
     values: dict[str, object] = {"mmr_lambda": mmr_lambda} if family.weighs else {}
@@ -210,23 +208,12 @@ def make_store(settings: Settings, place: Path | str | None = None) -> SqlStore:
 # ---- parts that others write
 
 
-def unknown_part(kind: PartKind, name: str, known: tuple[str, ...]) -> SettingsError:
+def unknown_part(kind: PartKind, name: str) -> SettingsError:
     """Return the error for a name that no part has."""
-    return SettingsError(f"Unknown {kind.noun} {name!r}: choose one of {', '.join(known)}.")
+    return SettingsError(f"Unknown {kind.noun} {name!r}: choose one of {', '.join(kind.known)}.")
 
 
-def is_installed(kind: PartKind, name: str) -> bool:
-    """Return whether an installed package has an entry point of that name."""
-    return bool(_entry_points(kind, name))
-
-
-def _entry_points(kind: PartKind, name: str) -> "EntryPoints":
-    from importlib.metadata import entry_points  # slow to import, and rarely needed
-
-    return entry_points(group=kind.group, name=name)
-
-
-def load_part(kind: PartKind, name: str, known: tuple[str, ...], **options: object) -> Any:
+def load_part(kind: PartKind, name: str, **options: object) -> Any:
     """Return the part that `MODULE:NAME` or an entry point names; this runs code.
 
     A class or function is called, with those of the options that it has parameters for; any other object is
@@ -235,7 +222,6 @@ def load_part(kind: PartKind, name: str, known: tuple[str, ...], **options: obje
     Args:
         kind: The kind of the part.
         name: Its name.
-        known: The names of our own parts, for errors.
         options: Keyword arguments, such as `mmr_lambda` of strategies.
 
     Raises:
@@ -244,7 +230,7 @@ def load_part(kind: PartKind, name: str, known: tuple[str, ...], **options: obje
     """
     find = _import_named if ":" in name else _load_entry_point
     try:
-        part = find(kind, name, known)
+        part = find(kind, name)
         if inspect.isclass(part) or inspect.isroutine(part) or isinstance(part, functools.partial):
             taken = inspect.signature(part).parameters
             part = part(**{option: value for option, value in options.items() if option in taken})
@@ -263,11 +249,11 @@ def load_part(kind: PartKind, name: str, known: tuple[str, ...], **options: obje
     return part
 
 
-def _import_named(kind: PartKind, name: str, known: tuple[str, ...]) -> Any:
+def _import_named(kind: PartKind, name: str) -> Any:
     """Return what `MODULE:NAME` names; a module of the current folder is found if no installed one is."""
     place, _, path = name.partition(":")
     if not all(part.isidentifier() for part in (*place.split("."), *path.split("."))):
-        raise unknown_part(kind, name, known)
+        raise unknown_part(kind, name)
     folder, package = str(Path.cwd()), place.partition(".")[0]
     importlib.invalidate_caches()  # the file may be new
     if package not in sys.modules and find_spec(package) is None and folder not in sys.path:
@@ -275,11 +261,13 @@ def _import_named(kind: PartKind, name: str, known: tuple[str, ...]) -> Any:
     return attrgetter(path)(importlib.import_module(place))
 
 
-def _load_entry_point(kind: PartKind, name: str, known: tuple[str, ...]) -> Any:
+def _load_entry_point(kind: PartKind, name: str) -> Any:
     """Return what the entry point of that name stands for."""
-    values = {entry.value: entry for entry in _entry_points(kind, name)}
+    from importlib.metadata import entry_points  # slow to import, and rarely needed
+
+    values = {entry.value: entry for entry in entry_points(group=kind.group, name=name)}
     if not values:
-        raise unknown_part(kind, name, known)
+        raise unknown_part(kind, name)
     if len(values) > 1:
         raise SettingsError(
             f"Several installed packages have a {kind.noun} {name}: name {' or '.join(values)} instead."

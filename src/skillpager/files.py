@@ -6,10 +6,8 @@ import os
 import stat
 import time
 from collections.abc import Hashable, Iterable
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
-from glob import escape
 from pathlib import Path
 from uuid import uuid4
 
@@ -19,8 +17,6 @@ logger = logging.getLogger(__name__)
 
 # characters of the name in that of the temporary file, which has 38 bytes more; file systems allow 255
 NAME_CHARS = 40
-# a write takes far less: an older temporary file is that of a process that was killed
-LEFTOVER_SECONDS = 600
 # folders that programs make beside what an author wrote
 SKIPPED_FOLDERS = frozenset({".git", "node_modules", "__pycache__", ".venv"})
 # a file written this recently may change again within the resolution of its time stamp
@@ -66,9 +62,7 @@ def write_file(path: Path, data: bytes | str, *, mode: int | None = None) -> Non
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     # not by `tempfile`, whose files only their owner can read
-    prefix = f".{path.name[:NAME_CHARS]}-"
-    _remove_leftovers(path.parent, prefix)
-    temporary = path.with_name(f"{prefix}{uuid4().hex}.tmp")
+    temporary = path.with_name(f".{path.name[:NAME_CHARS]}-{uuid4().hex}.tmp")
     try:
         with os.fdopen(os.open(temporary, _NEW, 0o666 if mode is None else mode), "wb") as file:
             file.write(data.encode() if isinstance(data, str) else data)
@@ -89,15 +83,6 @@ def make_private_folder(folder: Path) -> None:
     for each in reversed((folder, *folder.parents)):
         if not each.is_dir():
             each.mkdir(mode=0o700, exist_ok=True)
-
-
-def _remove_leftovers(folder: Path, prefix: str) -> None:
-    """Delete temporary files of writes that were killed, so that they do not add up."""
-    oldest = time.time() - LEFTOVER_SECONDS
-    for leftover in folder.glob(f"{escape(prefix)}{'[0-9a-f]' * 32}.tmp"):
-        with suppress(OSError):  # another process was first, or the file is not ours
-            if leftover.stat().st_mtime < oldest:
-                leftover.unlink()
 
 
 @dataclass(frozen=True, slots=True)

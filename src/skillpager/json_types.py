@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
-from types import GenericAlias, UnionType
+from types import GenericAlias, MappingProxyType, UnionType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Union, get_args, get_origin
 
 if TYPE_CHECKING:
@@ -19,15 +19,13 @@ if TYPE_CHECKING:
 JsonValue: TypeAlias = "bool | int | float | str | Sequence[JsonValue] | Mapping[str, JsonValue] | None"
 JsonObject: TypeAlias = dict[str, JsonValue]
 
-# metadata of a field that JSON does not have
-HIDDEN: Mapping[str, object] = {"json": "hidden"}
-# of one whose members stand among those of its owner
-INLINE: Mapping[str, object] = {"json": "inline"}
-# of one that is included only if it is asked for by name
-ON_REQUEST: Mapping[str, object] = {"json": "on request"}
+Metadata: TypeAlias = Mapping[str, Any]
+HIDDEN: Metadata = {"json": "hidden"}  # of a field that JSON does not have
+INLINE: Metadata = {"json": "inline"}  # of one whose members stand among those of its owner
+ON_REQUEST: Metadata = {"json": "on request"}  # of one that is included only if it is asked for by name
 
 
-def shown_as(form: Callable[[Any], object], kind: object) -> Mapping[str, object]:
+def shown_as(form: Callable[[Any], object], kind: object) -> Metadata:
     """Return the metadata of a field of which JSON has `form(value)`, of type `kind`."""
     return {"json_form": form, "json_type": kind}
 
@@ -67,20 +65,14 @@ def _plain(value: Any, asked: tuple[str, ...]) -> JsonValue:
 
 
 @cache
-def _members(kind: type) -> tuple[tuple[str, Any, Mapping[str, Any]], ...]:
+def _members(kind: type) -> list[tuple[str, Any, Metadata]]:
     """Return name, annotation and metadata of the fields and properties of a class that JSON has."""
-    fields = [
-        (field.name, field.type, field.metadata)
-        for field in dataclasses.fields(kind)
-        if field.metadata.get("json") != "hidden"
-    ]
-    properties: list[tuple[str, Any, Mapping[str, Any]]] = [
-        (name, each.fget.__annotations__["return"], {})
-        for owner in reversed(kind.__mro__)
-        for name, each in vars(owner).items()
-        if isinstance(each, property)
-    ]
-    return (*fields, *properties)
+    members = [(field.name, field.type, field.metadata) for field in dataclasses.fields(kind)]
+    for owner in reversed(kind.__mro__):
+        for name, each in vars(owner).items():
+            if isinstance(each, property):
+                members.append((name, each.fget.__annotations__["return"], MappingProxyType({})))
+    return [member for member in members if member[2].get("json") != "hidden"]
 
 
 @cache

@@ -1,8 +1,8 @@
 """The value types and plug-point Protocols of the package, in pipeline order; no logic.
 
-Embeddings are C-contiguous float32 arrays, one row a text, every row of unit length, so that a dot
-product is a cosine. Lines are 1-based and inclusive, character offsets 0-based and half-open; both
-are counted in their file. Ordinals and ranks are 0-based. Probabilities run from 0 to 1.
+Embeddings are C-contiguous float32 arrays, one row a text, of unit length: a dot product is a cosine. Lines
+are 1-based and inclusive, character offsets 0-based and half-open; both are counted in their file, which is a
+POSIX path relative to the skill's root. Ordinals and ranks are 0-based. Probabilities run from 0 to 1.
 
 Reference: paper §3; names and contracts in `docs/design.md`.
 """
@@ -37,10 +37,7 @@ SKILL_DIR = "CLAUDE_SKILL_DIR"
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A range of one file, in lines and in character offsets.
-
-    `file` is a POSIX path relative to the skill's root.
-    """
+    """A range of one file, in lines and in character offsets."""
 
     file: str
     start_line: int
@@ -53,11 +50,7 @@ class Span:
 class SourceFile:
     """One Markdown file of a skill, exactly as it was read.
 
-    Attributes:
-        path: POSIX path relative to the skill's root.
-        text: The whole file, with byte order mark and line endings.
-        digest: SHA-256 of the UTF-8 bytes, hexadecimal.
-        body_start: Offset after byte order marks and front matter.
+    `digest` is the SHA-256 of its UTF-8 bytes, hexadecimal; `body_start` the offset after front matter.
     """
 
     path: str
@@ -71,9 +64,9 @@ class Skill:
     """A skill as its author wrote it.
 
     Attributes:
-        name: `name` of the front matter, else the folder's or file's name.
-        description: `description` of the front matter, else empty.
-        metadata: The other front-matter fields, values as text.
+        name: That of the front matter, else of the folder or file.
+        description: That of the front matter, else empty.
+        metadata: The other fields of the front matter, as text.
         files: The Markdown files in scope: the entry file first, the others in link order.
         root: Folder that paths are relative to; None for a skill from a string.
         warnings: Problems that did not prevent reading, one sentence each.
@@ -128,11 +121,11 @@ class ListContext:
     """The context that a list item, or a part of a table, needs to be understood by itself.
 
     Attributes:
-        lead_in: Source of the sentence that introduces the list, of the parent item, or of the
-            table's header rows; empty if there is none.
-        lead_in_span: Where that text is; None if there is none.
-        position: 0-based place in the list, or of the first row in the table.
-        size: Number of items in the list, or of rows in the table.
+        lead_in: Source of the sentence that introduces the list, of the parent item, or of the table's
+            header; empty if there is none.
+        lead_in_span: Its place.
+        position: Place in the list, or of the first row in the table.
+        size: Number of items or rows.
     """
 
     lead_in: str
@@ -146,7 +139,7 @@ class Fragment(Tile):
     """A structural piece before typing, the smallest part that a page can hold (paper §3.1).
 
     Attributes:
-        ordinal: Its place among the fragments of the skill, in document order.
+        ordinal: Its place in the skill.
         heading_path: Titles of the headings above it, outermost first.
         list_context: Set for list items and parts of tables, else None.
     """
@@ -179,14 +172,7 @@ class Classification:
 
 @dataclass(frozen=True, slots=True)
 class Node(Fragment):
-    """A typed fragment.
-
-    Attributes:
-        id: `n` and the ordinal, such as `n12`.
-        type: Its role.
-        type_confidence: Estimated probability that the type is right.
-        tokens: Number of tokens of `text`.
-    """
+    """A typed fragment; its id is `n` and its ordinal, such as `n12`."""
 
     id: str
     type: NodeType
@@ -205,10 +191,7 @@ class EdgeKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """A directed link from node `source` to node `target`, both ordinals.
-
-    `weight` is the cosine for semantic edges, else 1.
-    """
+    """A directed link between two ordinals; `weight` is the cosine for semantic edges, else 1."""
 
     source: int = field(metadata=_ID_OF_ORDINAL)
     target: int = field(metadata=_ID_OF_ORDINAL)
@@ -242,8 +225,8 @@ class SkillIndex:
         headings: In document order.
         edges: Sorted by source, target and kind.
         embeddings: `(len(nodes), dim)`; row i belongs to `nodes[i]`.
-        recipe: The versions and ids of the parts that made it.
-        key: Cache key: SHA-256 over name, file digests and recipe, hexadecimal.
+        recipe: The parts that made it.
+        key: SHA-256 over name, file digests and recipe, hexadecimal.
         full_tokens: Tokens of the skill without front matter.
     """
 
@@ -259,13 +242,9 @@ class SkillIndex:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Query:
-    """A query for one skill.
+    """A query for one skill, with its `(dim,)` embedding.
 
-    Attributes:
-        text: As the user wrote it.
-        embedding: `(dim,)`.
-        clauses: Its clauses, each as a query; empty for a query of one clause and for strategies that do
-            not read clauses.
+    `clauses` are its clauses, each as a query; empty if it has one, and for strategies that read none.
     """
 
     text: str
@@ -275,16 +254,10 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """How much a page may hold.
+    """How much a page may hold; see `PageOptions`.
 
-    The limits are ceilings: an `EstimatingStrategy` stops below them where it would stop without them.
-
-    Attributes:
-        max_nodes: Most nodes to pick (the paper's k); None for the strategy's default.
-        max_tokens: Ceiling on the tokens of the page, marks included; None for no ceiling.
-        sufficiency: Estimated probability of holding all that is needed at which an `EstimatingStrategy`
-            stops instead; None to leave the end to the strategy. Other strategies do not read it.
-        fill: Whether an `EstimatingStrategy` goes on to the limits. Other strategies always do.
+    The limits are ceilings; None leaves one to the strategy. An `EstimatingStrategy` stops below them where
+    it would stop without them, unless it is to `fill` them. Others always do, and read no `sufficiency`.
     """
 
     max_nodes: int | None = None
@@ -305,11 +278,10 @@ class PageOptions(TypedDict, total=False):
     """Options of `SkillPager.page`; all are optional.
 
     Attributes:
-        max_nodes: Most nodes to pick; small gaps that are shown do not count, and strategies may add nodes
-            that a pick depends on. Default: no limit for `navigator`; for others 20, or 60 if the skill
-            has more than 100 nodes.
-        max_tokens: Ceiling on the page's tokens, marks included. `navigator` ends a page below it where it
-            would end without it; other strategies pick as much as fits.
+        max_nodes: Most nodes to pick (the paper's k); small gaps that are shown do not count, nor nodes that
+            a pick depends on. Default: no limit for `navigator`; for others 20, or 60 if the skill has more
+            than 100 nodes.
+        max_tokens: Ceiling on the page's tokens, marks included.
         sufficiency: Estimated probability, above 0 and up to 1, of holding all that the query needs, at
             which the page ends; for strategies that estimate it. By default their page ends where
             more tokens cost more than they add to it.
@@ -346,15 +318,13 @@ class Pick:
     """One pick of a selection, with the numbers that decided it.
 
     Attributes:
-        node: The node.
         rank: Order of picking.
         relevance: Cosine of query and node.
         redundancy: Largest cosine with an earlier pick; 0 for the first.
         marginal: The number by which the strategy decides; `Selection.score_kind` says what it is.
         tokens: Tokens that this pick adds to the page.
         total_tokens: Tokens of the page after this pick.
-        sufficiency: Estimated probability that the picks so far hold all that the query needs; None if
-            the strategy does not estimate it.
+        sufficiency: Estimated probability that the picks so far hold all that the query needs, if estimated.
     """
 
     node: Node = field(metadata=_BY_ID)
@@ -368,29 +338,17 @@ class Pick:
 
 
 class ScoreKind(StrEnum):
-    """Kinds of the number by which a strategy decides, `marginal`.
+    """Kinds of the number by which a strategy decides, `marginal`."""
 
-    Attributes:
-        NEED: Estimated probability that the query needs the node, 0 to 1.
-        MMR_MARGIN: `mmr_lambda * relevance - (1 - mmr_lambda) * redundancy`, -1 to 1.
-        COSINE: Cosine of the query and the node, -1 to 1; the same as `relevance`.
-        SECTION: Cosine of the query and the node's section, -1 to 1.
-        BM25: BM25 score, 0 or more.
-        RANK_FUSION: Sum of reciprocal ranks.
-        DIVERSITY: pyversity's score when it ranked the node.
-        MODEL: Score of a model of the Hugging Face hub.
-        OWN: A score of the strategy's own.
-    """
-
-    NEED = "need"
-    MMR_MARGIN = "mmr_margin"
-    COSINE = "cosine"
-    SECTION = "section"
-    BM25 = "bm25"
-    RANK_FUSION = "rank_fusion"
-    DIVERSITY = "diversity"
-    MODEL = "model"
-    OWN = "own"
+    NEED = "need"  # estimated probability that the query needs the node, 0 to 1
+    MMR_MARGIN = "mmr_margin"  # `mmr_lambda * relevance - (1 - mmr_lambda) * redundancy`, -1 to 1
+    COSINE = "cosine"  # of the query and the node, -1 to 1; the same as `relevance`
+    SECTION = "section"  # cosine of the query and the node's section, -1 to 1
+    BM25 = "bm25"  # 0 or more
+    RANK_FUSION = "rank_fusion"  # sum of reciprocal ranks
+    DIVERSITY = "diversity"  # pyversity's score when it ranked the node
+    MODEL = "model"  # score of a model of the Hugging Face hub
+    OWN = "own"  # a score of the strategy's own
 
 
 class SkipReason(StrEnum):
@@ -424,15 +382,11 @@ class Selection:
     """The nodes that a strategy chose, and why.
 
     Attributes:
-        strategy: Name of the strategy.
-        query: Text of the query.
         picks: In order of picking.
         skipped: Every other node, in document order.
         budget: The budget in force, with the strategy's default for `max_nodes`.
-        score_kind: What `marginal` of its picks and skipped nodes is: a `ScoreKind`, or what a strategy of
-            your own calls it.
-        covered: Estimated probability that the skill answers the query at all; None if the strategy does
-            not estimate it.
+        score_kind: What `marginal` is: a `ScoreKind`, or what a strategy of your own calls it.
+        covered: Estimated probability that the skill answers the query at all, if estimated.
     """
 
     strategy: str
@@ -449,9 +403,6 @@ class Omission:
     """A gap of a page.
 
     Attributes:
-        file: Path of the file.
-        start_line: First omitted line.
-        end_line: Last omitted line.
         nodes: Ids of the omitted nodes, in document order.
         types: Number of omitted nodes by type, the most frequent first.
         tokens: Tokens of the omitted nodes.
@@ -472,21 +423,15 @@ class Page:
     """A page: the text that an agent is given, and how it was made.
 
     Attributes:
-        text: The rendered page.
-        style: How it was rendered.
         nodes: The nodes it shows, in document order: the picks, and small gaps between them.
-        tokens: Tokens of `text`.
         full_tokens: Tokens of the whole skill without front matter.
         tokens_exact: Whether the counts are a tokenizer's; False for estimates.
         omitted: The gaps, in document order; empty if `complete`.
         complete: Whether the page is the whole skill.
         selection: Why these nodes; None for a page fault.
-        sufficiency: Estimated probability that the page holds all that the query needs; None if the
-            strategy does not estimate it.
-        covered: Estimated probability that the skill answers the query at all; None if the strategy does
-            not estimate it.
+        sufficiency: Estimated probability that the page holds all that the query needs, if estimated.
+        covered: Estimated probability that the skill answers the query at all, if estimated.
         least_tokens: If not a single node fits: the least `max_tokens` with which the page can hold one.
-            Else None.
     """
 
     text: str
@@ -566,16 +511,9 @@ class TokenCounter(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class StoreEntry:
-    """A stored index, as `skillpager cache` lists it.
+    """A stored index, as `skillpager cache` lists it: cache key, name and folder of the skill, if it has one.
 
-    Attributes:
-        key: Cache key.
-        name: Name of the skill.
-        root: Folder of the skill; empty for a skill from a string.
-        nodes: Number of nodes.
-        size: Size in bytes.
-        created: Unix time when it was written.
-        used: Unix time when it was last read.
+    `size` is in bytes; `created` and `used` are the Unix times when it was written and last read.
     """
 
     key: str
@@ -592,11 +530,9 @@ class PublishedSkill:
     """A skill in the library of a shared store, as lists and routing need it; its text is stored with it.
 
     Attributes:
-        name: Its name.
         digest: That of its SKILL.md.
-        description: Its description, possibly empty.
         user_only: Whether only the user may start it, no model.
-        stated_licence: The licence that its front matter states, as text; empty if it states none.
+        stated_licence: The licence that its front matter states, or empty.
         licence: SPDX expression of its licence, or `unknown`.
         key: Cache key of its index, as its publisher has built it.
         state: SHA-256 of all that was published of it, hexadecimal.

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from conftest import SAMPLES
 from golden import QUERIES
 from skillpager import SkillPager
-from skillpager.strategies.registry import LOCAL_STRATEGIES
+from skillpager.settings import PROJECT_STRATEGIES
 from skillpager.types import ScoreKind, SkipReason, Style
 
 NAMES = st.sampled_from(sorted(QUERIES))
@@ -29,7 +29,7 @@ OPTIONAL = {
     **dict.fromkeys(("bm25", "hybrid"), "bm25s"),
     **dict.fromkeys(("dpp", "msd", "cover"), "pyversity"),
 }
-INSTALLED = [name for name in LOCAL_STRATEGIES if name not in OPTIONAL or find_spec(OPTIONAL[name])]
+INSTALLED = [name for name in PROJECT_STRATEGIES if name not in OPTIONAL or find_spec(OPTIONAL[name])]
 
 
 @settings(max_examples=40)

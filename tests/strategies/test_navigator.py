@@ -20,8 +20,13 @@ from skillpager.pages.assemble import NodeMeter
 from skillpager.sections import sections_of
 from skillpager.strategies.navigator import strategy as module
 from skillpager.strategies.navigator.features import COVERAGE_NAMES, GROUPS, NAMES, IndexFeatures, features_of
-from skillpager.strategies.navigator.required_context import required_context
-from skillpager.strategies.navigator.strategy import LEAST_CHANCE, Navigator, NeedModel, shipped_model
+from skillpager.strategies.navigator.strategy import (
+    LEAST_CHANCE,
+    Navigator,
+    NeedModel,
+    required_context,
+    shipped_model,
+)
 from skillpager.strategies.picking import cosines
 from skillpager.types import Budget, FloatArray, ListContext, Query, SkillIndex, SkipReason
 from strategy_cases import index_with, indifferent, ordinals, reasons, run

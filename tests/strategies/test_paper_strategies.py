@@ -17,7 +17,7 @@ from skillpager import SkillPager
 from skillpager.factories import make_strategy
 from skillpager.pages.assemble import NodeMeter, make_page
 from skillpager.pages.render import PageRenderer
-from skillpager.settings import Settings
+from skillpager.settings import PROJECT_STRATEGIES, Settings
 from skillpager.strategies import Mmr, TopK
 from skillpager.strategies.baselines.graph import (
     DEFAULT_SEEDS,
@@ -32,7 +32,7 @@ from skillpager.strategies.baselines.graph import (
 )
 from skillpager.strategies.mmr import ConceptOnly, Density, ExecOnly
 from skillpager.strategies.navigator.strategy import Navigator
-from skillpager.strategies.registry import LOCAL_STRATEGIES, is_local
+from skillpager.strategies.registry import is_local
 from skillpager.types import (
     Budget,
     Edge,
@@ -381,7 +381,7 @@ PAGED = [SAMPLES / name for name in ("kubernetes-debugging", "postgres-backup", 
 QUERIES = ["restore one table", "404", "Deployment stuck in Pending", "周五 发布", "???"]
 
 
-@pytest.mark.parametrize("name", LOCAL_STRATEGIES)
+@pytest.mark.parametrize("name", PROJECT_STRATEGIES)
 @settings(max_examples=25, deadline=None)
 @given(data=st.data())
 def test_what_holds_for_every_strategy(sample_pager: SkillPager, name: str, data: st.DataObject) -> None:
@@ -410,7 +410,7 @@ def test_what_holds_for_every_strategy(sample_pager: SkillPager, name: str, data
     assert (again.text, again.selection) == (context.text, selection)
 
 
-@pytest.mark.parametrize("name", LOCAL_STRATEGIES)
+@pytest.mark.parametrize("name", PROJECT_STRATEGIES)
 def test_ties_go_to_the_earlier_node(name: str) -> None:
     index = build_index(40, dim=DIM, seed=1)
     nodes = tuple(replace(node, type=NodeType.STEP, text="same", tokens=3) for node in index.nodes)
@@ -429,7 +429,7 @@ def test_ties_go_to_the_earlier_node(name: str) -> None:
     assert len(selection.picks) >= 6
 
 
-@pytest.mark.parametrize("name", LOCAL_STRATEGIES)
+@pytest.mark.parametrize("name", PROJECT_STRATEGIES)
 def test_a_skill_without_nodes_gives_an_empty_selection(name: str) -> None:
     strategy = make_strategy(name, Settings(), mmr_lambda=0.7)
     empty = replace(build_index(0, dim=DIM), embeddings=np.zeros((0, DIM), dtype=np.float32))

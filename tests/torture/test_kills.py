@@ -1,6 +1,5 @@
 """Processes killed while they index, page and install: the store stays sound, and configuration files whole."""
 
-import os
 import random
 import signal
 import sqlite3
@@ -10,11 +9,10 @@ from collections.abc import Iterator
 from contextlib import closing
 from multiprocessing.context import ForkServerContext
 from pathlib import Path
-from uuid import uuid4
 
 import pytest
 
-from skillpager.install.changes import plan_install, plan_uninstall, write
+from skillpager.install.changes import plan_install
 from skillpager.install.hosts import find_host, server_entry
 from skillpager.stores.sqlite import SqliteStore
 from torture_scale import Torture
@@ -97,12 +95,3 @@ def test_a_kill_never_leaves_half_a_configuration_file(
     torture.record("kill -9 while installing", count, "times")
     torture.record("kill -9 while installing: configuration files that were neither old nor new", 0)
     torture.record("kill -9 while installing: temporary files left behind", left[-1])
-    for file in allowed:  # a few kills may have met no write
-        file.with_name(f".{file.name}-{uuid4().hex}.tmp").touch()
-    for leftover in tmp_path.rglob("*.tmp"):
-        os.utime(leftover, (1, 1))  # as they will be in a while
-    for name, suffix in HOSTS:
-        host, file = find_host(name), tmp_path / f"{name}{suffix}"
-        write(plan_uninstall(host, file))
-        write(plan_install(host, file, server_entry(host, ENTRY_COMMAND)))
-    assert list(tmp_path.rglob("*.tmp")) == []

@@ -13,7 +13,7 @@ from starlette.responses import FileResponse, Response
 from typing_extensions import TypedDict
 
 from skillpager.errors import MissingExtraError, SettingsError
-from skillpager.factories import STRATEGIES, STRATEGY, make_strategy, unknown_part
+from skillpager.factories import STRATEGY, make_strategy, unknown_part
 from skillpager.http.middleware import MAX_REQUEST_BYTES
 from skillpager.http.problems import RefusedError
 from skillpager.http.requests import (
@@ -194,7 +194,7 @@ def _check_strategy(service: Service, strategy: str | None) -> None:
         return
     if strategy.partition(":")[0] not in FAMILIES:
         # it could name code, which no client may have loaded
-        raise unknown_part(STRATEGY, strategy, STRATEGIES)
+        raise unknown_part(STRATEGY, strategy)
     if not is_local(strategy) and not service.options.allow_models:
         raise RefusedError(HTTPStatus.FORBIDDEN, NOT_ALLOWED.format(strategy))
 
@@ -235,7 +235,7 @@ def _strategy(service: Service, name: str, family: Family) -> StrategyJson:
             "sample": argument.sample,
             "required": argument.required,
         }
-    if not family.local:
+    if not is_local(name):
         form["problem"] = None if service.options.allow_models else NOT_ALLOWED.format(name)
         return form
     try:

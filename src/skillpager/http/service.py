@@ -22,7 +22,7 @@ from skillpager.http.telemetry import PageMetrics
 from skillpager.library import Library
 from skillpager.pager import SkillPager
 from skillpager.parsing.skill import skill_from_text
-from skillpager.strategies.registry import FAMILIES
+from skillpager.strategies.registry import FAMILIES, is_local
 
 logger = logging.getLogger(__name__)
 
@@ -126,13 +126,13 @@ class Readiness:
     def _is_ready(self) -> bool:
         pager = self._library.pager
         settings = pager.settings
-        strategy = FAMILIES.get((settings.strategy or "").partition(":")[0])
+        strategy = (settings.strategy or "").partition(":")[0]
         try:
             if not self._prepared:
                 self._library.prepare()
                 # a page of models of an endpoint would cost money
                 remote = settings.encoder.startswith("openai:") or settings.classifier == "llm"
-                if not remote and (strategy is None or strategy.local):
+                if not remote and (strategy not in FAMILIES or is_local(strategy)):
                     self._uploads.page(_DOCUMENT, _QUERY)
                 self._prepared = True
             pager.store.load(_NO_KEY, skill_from_text(_DOCUMENT))

@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from skillpager.settings import PROJECT_STRATEGIES
+
 
 @dataclass(frozen=True, slots=True)
 class Argument:
@@ -31,14 +33,12 @@ class Family:
         weighs: Whether it takes `mmr_lambda`.
         argument: Its argument; None if it takes none.
         settings: Whether the class is made by its method `from_settings`, which takes the settings first.
-        local: Whether it needs only shipped models, so that a project file may name it.
     """
 
     place: str
     weighs: bool = False
     argument: Argument | None = None
     settings: bool = False
-    local: bool = True
 
 
 FAMILIES = {
@@ -69,12 +69,11 @@ FAMILIES = {
     "cover": Family("baselines.diversity:Cover", argument=Argument("diversity", float, "a number", "0.005")),
     # a model of others
     "reranker": Family(
-        "baselines.reranker:Reranker", argument=Argument("model", str, "a model", required=True), local=False
+        "baselines.reranker:Reranker", argument=Argument("model", str, "a model", required=True)
     ),
 }
-LOCAL_STRATEGIES = tuple(name for name, family in FAMILIES.items() if family.local)
 
 
 def is_local(strategy: str) -> bool:
     """Return whether `name` or `name:ARGUMENT` is a strategy that loads no model and calls no endpoint."""
-    return strategy.partition(":")[0] in LOCAL_STRATEGIES
+    return strategy.partition(":")[0] in PROJECT_STRATEGIES

@@ -11,6 +11,7 @@ Reference: paper §3.2 has one feature, the cosine; the others are this package'
 import math
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import groupby
 
 import numpy as np
@@ -268,6 +269,59 @@ def coverage_signals(known: IndexFeatures, query: Query, needs: FloatArray) -> F
         float(cosine.max() - cosine.mean()) / max(spread, 1e-6),
     ]
     return np.array(signals, np.float32)
+
+
+# terms of a short and of a long query: the medians of those that the model learned from
+SHORT_TERMS, LONG_TERMS = 5, 27
+
+# logarithms; of a page: weight of the nodes that are left out, the largest of them, tokens of those shown;
+# of a query: the largest weight, all weights, tokens of the skill, terms of the query
+CHANCE_SIGNALS = ("left", "largest left", "shown", "largest", "total", "full", "terms")
+LEAST_SIGNAL = 1e-6
+LARGEST_ODDS = 30.0  # beyond which a chance is 0 or 1
+
+
+@dataclass(frozen=True, slots=True)
+class Odds:
+    """Log odds that a page suffices, as it grows.
+
+    Attributes:
+        base: What the query and the skill add; None if the chance is exp(-left).
+        left: Factor of the log of the weight that is left out.
+        largest: Factor of the log of the largest weight that is left out.
+        shown: Factor of the log of the page's tokens.
+    """
+
+    base: float | None
+    left: float
+    largest: float
+    shown: float
+
+    def chance(self, left: float, largest: float, shown: int) -> float:
+        """Return the chance that nothing is missing, for two weights and the tokens that are shown."""
+        if self.base is None:
+            return math.exp(-left)
+        odds = self.base + self.left * _log(left) + self.largest * _log(largest) + self.shown * _log(shown)
+        return 1 / (1 + math.exp(-min(LARGEST_ODDS, max(-LARGEST_ODDS, odds))))
+
+
+def query_signals(query: Query, needs: FloatArray, full_tokens: int) -> FloatArray:
+    """Return the signals of sufficiency that are the same for every page of a query."""
+    weights = -np.log1p(-needs)
+    terms = len(set(terms_of(query.text)))
+    signals = (float(weights.max()), float(weights.sum()), full_tokens, terms + 1)
+    return np.array([_log(signal) for signal in signals])
+
+
+def _log(value: float) -> float:
+    return math.log(max(value, LEAST_SIGNAL))
+
+
+def length_of(query: Query) -> float:
+    """Return 0 for a short query, 1 for a long one, and a share between them."""
+    terms = max(1, len(set(terms_of(query.text))))
+    share = math.log(terms / SHORT_TERMS) / math.log(LONG_TERMS / SHORT_TERMS)
+    return min(1.0, max(0.0, share))
 
 
 def _words_of(query: Query) -> tuple[list[str], list[str]]:

@@ -16,7 +16,8 @@ only a budget with `fill` goes on to them.
 Reference: paper §3.2 for the ideas; the estimate is this package's (docs/measured.md).
 """
 
-import math
+import re
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
@@ -31,24 +32,30 @@ from skillpager.errors import StrategyError, reinstall_command
 from skillpager.sections import sections_of
 from skillpager.sequence_net import SequenceNet
 from skillpager.strategies.navigator.features import (
+    CHANCE_SIGNALS,
     COVERAGE_NAMES,
     GROUPS,
     NAMES,
     IndexFeatures,
+    Odds,
     coverage_signals,
     features_of,
+    length_of,
+    query_signals,
 )
-from skillpager.strategies.navigator.lexical import clauses_of, terms_of
-from skillpager.strategies.navigator.required_context import required_context
+from skillpager.strategies.navigator.lexical import clauses_of
 from skillpager.strategies.picking import PerIndex, Picker, cosines, falling
 from skillpager.types import (
     Budget,
     FloatArray,
+    Node,
+    NodeType,
     Query,
     ScoreKind,
     Selection,
     SkillIndex,
     SkipReason,
+    TileKind,
     TokenMeter,
 )
 
@@ -56,15 +63,6 @@ MODEL = "models/navigator/navigator.npz"
 # the models learned from English skills, few of which have fewer nodes; a chance for others would be a guess
 LEAST_NODES = 6
 FIRST_NOT_LATIN = "\u0250"  # letters from here on are of other scripts
-# terms of a short and of a long query: the medians of those that the model learned from
-SHORT_TERMS, LONG_TERMS = 5, 27
-
-# logarithms; of a page: weight of the nodes that are left out, the largest of them, tokens of those shown;
-# of a query: the largest weight, all weights, tokens of the skill, terms of the query
-CHANCE_SIGNALS = ("left", "largest left", "shown", "largest", "total", "full", "terms")
-LEAST_SIGNAL = 1e-6
-LARGEST_ODDS = 30.0  # beyond which a chance is 0 or 1
-
 # a probability stays below 1, whose weight is infinite, and is rounded to millionths, where machines agree
 LARGEST_NEED = 1 - 1e-6
 STEPS = 1e6
@@ -77,48 +75,22 @@ OPENING_TOKENS = 12.0  # surcharge of a node that is not beside a shown one: nei
 LEAST_CHANCE = 0.5
 WORTH_DIGITS = 9  # of a page's worth; machines whose logarithms differ in the last bits agree on these
 
+MAX_IMPORT_TOKENS = 120  # a longer node is an example, not a list of imports, and is not required
+# a longer one is worth its tokens only to queries that need it; these cost no saving, on folds
+MAX_OPENING_TOKENS = 60
 
-@dataclass(frozen=True, slots=True)
-class Odds:
-    """Log odds that a page suffices, as it grows.
-
-    Attributes:
-        base: What the query and the skill add; None if the chance is exp(-left).
-        left: Factor of the log of the weight that is left out.
-        largest: Factor of the log of the largest weight that is left out.
-        shown: Factor of the log of the page's tokens.
-    """
-
-    base: float | None
-    left: float
-    largest: float
-    shown: float
-
-    def chance(self, left: float, largest: float, shown: int) -> float:
-        """Return the chance that nothing is missing, for two weights and the tokens that are shown."""
-        if self.base is None:
-            return math.exp(-left)
-        odds = self.base + self.left * _log(left) + self.largest * _log(largest) + self.shown * _log(shown)
-        return 1 / (1 + math.exp(-min(LARGEST_ODDS, max(-LARGEST_ODDS, odds))))
-
-
-def query_signals(query: Query, needs: FloatArray, full_tokens: int) -> FloatArray:
-    """Return the signals of sufficiency that are the same for every page of a query."""
-    weights = -np.log1p(-needs)
-    terms = len(set(terms_of(query.text)))
-    signals = (float(weights.max()), float(weights.sum()), full_tokens, terms + 1)
-    return np.array([_log(signal) for signal in signals])
-
-
-def _log(value: float) -> float:
-    return math.log(max(value, LEAST_SIGNAL))
-
-
-def _length(query: Query) -> float:
-    """Return 0 for a short query, 1 for a long one, and a share between them."""
-    terms = max(1, len(set(terms_of(query.text))))
-    share = math.log(terms / SHORT_TERMS) / math.log(LONG_TERMS / SHORT_TERMS)
-    return min(1.0, max(0.0, share))
+# `import a.b as c, d`, `from x import y as z`, `from x import (y, z)`, `import {y as z} from "x"`,
+# `const y = require("x")`; what is in brackets may be on several lines
+_IMPORTS = re.compile(
+    r"^[ \t]*(?:from\s+[\w.]+\s+import\s*(?:(?<=\s)(?P<python>[\w ,.*]+)|\((?P<bracketed>[^()]*)\))"
+    r"|import\s+(?P<braced>(?:\w+\s*,\s*)?\{[^{}]*\})\s*from\b.*"
+    r"|import\s+(?P<names>[\w ,.{}*]+?)(?:\s+from\b.*)?"
+    r"|(?:const|let|var)\s+(?P<required>[\w ,{}]+?|\{[^{}]*\})\s*=\s*require\b.*)\s*(?:#.*)?$",
+    re.MULTILINE,
+)
+_COMMENT = re.compile(r"(?:#|//).*")
+_WORD = re.compile(r"[^\W\d]\w*")
+_RENAMED = re.compile(r"[\w.]+\s+as\s+")
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,7 +152,7 @@ class NeedModel:
 
     def price_of(self, query: Query) -> float:
         """Return the chance that a token must be worth: between both prices, by length of query."""
-        share, (short, long) = _length(query), self.price
+        share, (short, long) = length_of(query), self.price
         price: float = short ** (1 - share) * long**share
         return price
 
@@ -188,7 +160,7 @@ class NeedModel:
         """Return the odds that pages for a query with these needs suffice, of a skill of `full_tokens`."""
         if self.chance is None:
             return Odds(None, 0.0, 0.0, 0.0)
-        share = _length(query)
+        share = length_of(query)
         weights, bias = ((1 - share) * both[0] + share * both[1] for both in self.chance)
         fixed = query_signals(query, needs, full_tokens)
         left, largest, shown = weights[:3].tolist()
@@ -426,3 +398,51 @@ def _best_length(walk: _Walk, price: float) -> int:
         if worth > largest and walk.chance >= LEAST_CHANCE:
             length, largest = walk.steps, worth
     return length or walk.steps
+
+
+def required_context(
+    nodes: Sequence[Node], sections: Sequence[Sequence[int]] = ()
+) -> dict[int, tuple[int, ...]]:
+    """Return, by ordinal, the nodes that a node cannot be read without, if it has any; in document order.
+
+    An item, or part of a table, requires the node that holds its lead-in, parent item or header rows. Code
+    requires the code before it that imports a name which it uses. A step requires the node that opens its
+    section, if that is short: what the procedure needs, does, or must never do.
+
+    Args:
+        nodes: The nodes of a skill.
+        sections: The ordinals of each of its sections; without them, no step requires an opening.
+    """
+    in_file: dict[str, list[Node]] = {}
+    for node in nodes:
+        in_file.setdefault(node.span.file, []).append(node)
+    required: dict[int, tuple[int, ...]] = {}
+    imported: dict[tuple[str, str], int] = {}
+    openings = {
+        ordinal: section[0]
+        for section in sections
+        if nodes[section[0]].tokens <= MAX_OPENING_TOKENS
+        for ordinal in section[1:]
+        if nodes[ordinal].type is NodeType.STEP
+    }
+    for node in nodes:
+        needed = {opening} if (opening := openings.get(node.ordinal)) is not None else set()
+        lead_in = node.list_context.lead_in_span if node.list_context else None
+        if lead_in:
+            neighbours = in_file[lead_in.file]
+            behind = bisect_right(neighbours, lead_in.start, key=lambda other: other.span.start)
+            holder = neighbours[behind - 1] if behind else node
+            if holder is not node and holder.span.end > lead_in.start:
+                needed.add(holder.ordinal)
+        if node.kind is TileKind.CODE:
+            own: set[str] = set()
+            for match in _IMPORTS.finditer(node.text):
+                listed = _COMMENT.sub("", next(filter(None, match.groups()), ""))
+                own.update(_WORD.findall(_RENAMED.sub("", listed)))
+            used = {(node.span.file, name) for name in _WORD.findall(node.text) if name not in own}
+            needed |= {imported[name] for name in used & imported.keys()}
+            if node.tokens <= MAX_IMPORT_TOKENS:
+                imported |= {(node.span.file, name): node.ordinal for name in own}
+        if needed:
+            required[node.ordinal] = tuple(sorted(needed))
+    return required
