@@ -1,22 +1,19 @@
 """MCP clients for tests: the SDK's own, in memory, to a child process, or to a port."""
 
-import socket
 import subprocess
-import threading
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import anyio
-import uvicorn
 from mcp.types import CallToolResult, TextContent
 
 from cli_process import ROOT, TIME_LIMIT, command, environment
 from mcp import Client, StdioServerParameters
 from skillpager import SkillPager
 from skillpager.library import Library
-from skillpager.mcp.server import SkillServer, address_of, http_config, make_server
+from skillpager.mcp.server import SkillServer, make_server
 from skillpager.mcp.tools import ToolOptions
 
 # the handshake of most hosts, and the protocol without sessions
@@ -104,17 +101,3 @@ def http_server(folder: Path, *arguments: str, cache: Path) -> Iterator[str]:
         out, said = process.communicate(timeout=TIME_LIMIT)
     assert out == ""
     assert "Traceback" not in said
-
-
-@contextmanager
-def served_at_port(server: SkillServer) -> Iterator[str]:
-    """Serve over HTTP at a free port, from a thread of the test; yield the URL."""
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        running = uvicorn.Server(http_config(server, listening))
-        thread = threading.Thread(target=running.run, kwargs={"sockets": [listening]})
-        thread.start()
-        try:
-            yield address_of(listening)
-        finally:
-            running.should_exit = True
-            thread.join(TIME_LIMIT)
