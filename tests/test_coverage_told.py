@@ -14,7 +14,6 @@ from http_running import running
 from mcp_clients import answer, server_of, text_of
 from skillpager import SkillPager
 from skillpager.cli.app import app
-from skillpager.integrations.langchain import SkillPagerRetriever
 from skillpager.strategies.navigator import strategy
 from skillpager.strategies.navigator.features import COVERAGE_NAMES
 from skillpager.strategies.navigator.strategy import shipped_model
@@ -65,9 +64,3 @@ def test_the_http_service(unsure: Callable[[float], None], pager: SkillPager) ->
 def test_the_mcp_server(unsure: Callable[[float], None], pager: SkillPager) -> None:
     result = answer(server_of(pager, SAMPLES), "load_skill", name=NAME, query=QUERY)
     assert text_of(result).startswith(LINE)
-
-
-def test_the_adapters(unsure: Callable[[float], None], pager: SkillPager) -> None:
-    [page] = SkillPagerRetriever(skill=SAMPLES / NAME, pager=pager, as_page=True).invoke(QUERY)
-    assert page.page_content.startswith(LINE)
-    assert page.metadata["covered"] == pytest.approx(0.12)

@@ -1,7 +1,7 @@
 """JSON of the values: complete, plain, and of the types that are made of the same classes."""
 
 import json
-from dataclasses import asdict, fields, replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +11,9 @@ from pydantic import ConfigDict, TypeAdapter
 from conftest import SAMPLES
 from index_builder import build_index
 from skillpager import SkillPager
-from skillpager.errors import SkillError
-from skillpager.json_types import error_json, json_type, to_json
+from skillpager.json_types import json_type, to_json
 from skillpager.library import FoundSkill, Library, LibraryPage, Route
-from skillpager.types import EdgeKind, NodeType, Omission, Page, Pick, SkillIndex, Skip, StoreEntry, Style
+from skillpager.types import EdgeKind, NodeType, Omission, Page, Pick, SkillIndex, Skip, Style
 
 INDEX = build_index(12)
 
@@ -98,11 +97,6 @@ def test_headings_and_edges() -> None:
     assert form["edges"][at] == {**ends, "kind": "sequence", "weight": edge.weight}
 
 
-def test_what_has_only_plain_fields_is_its_fields() -> None:
-    entry = StoreEntry("k", "name", "/root", 3, 1024, 1.5, 2.5)
-    assert to_json(entry) == asdict(entry)
-
-
 def test_a_found_skill_with_and_without_shadow() -> None:
     shadowed = FoundSkill("a", "b", Path("x/a"), Path("y/a"), None, "digest", folder=Path("x"))
     assert to_json(shadowed) == {
@@ -126,7 +120,3 @@ def test_routes_and_pages_of_several_skills(pager: SkillPager) -> None:
     form = checked(to_json(page), json_type(LibraryPage))
     assert form["parts"][0]["page"]["text"] == page.parts[0].page.text
     assert form["has_fit"] is True
-
-
-def test_an_error_tells_type_and_message() -> None:
-    assert error_json(SkillError("no")) == {"error": {"type": "SkillError", "message": "no"}}

@@ -32,19 +32,8 @@ def test_the_nearest_place_wins(tmp_path: Path) -> None:
     )
     assert (settings.strategy, settings.max_nodes, settings.mmr_lambda) == ("full", 7, 0.9)
     assert settings.encoder == "hashing"
-    assert load(tmp_path).mmr_lambda == 0.7
-
-
-def test_without_a_word_the_pager_chooses_the_strategy_and_when_a_page_ends(tmp_path: Path) -> None:
-    settings = load(tmp_path)
-    assert (settings.strategy, settings.sufficiency) == (None, None)
-    assert settings.embedded_text == "context"
-
-
-def test_sufficiency_can_be_set_everywhere(tmp_path: Path) -> None:
-    assert load(tmp_path, user="sufficiency = 0.5").sufficiency == 0.5
-    assert load(tmp_path, user="sufficiency = 0.5", project="sufficiency = 0.8").sufficiency == 0.8
-    assert load(tmp_path, project="sufficiency = 0.8", SKILLPAGER_SUFFICIENCY="0.9").sufficiency == 0.9
+    plain = load(tmp_path)
+    assert (plain.mmr_lambda, plain.strategy, plain.sufficiency) == (0.7, None, None)
 
 
 def test_a_keyword_wins_over_everything(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -101,11 +90,6 @@ def test_limits_of_a_language_model_and_a_file_of_fits(tmp_path: Path) -> None:
     assert settings.baselines == Path.home() / "f"
 
 
-def test_keys_never_show(tmp_path: Path) -> None:
-    shown = repr(load(tmp_path, SKILLPAGER_LLM_API_KEY="sk-secret", SKILLPAGER_EMBED_API_KEY="sk-other"))
-    assert "sk-" not in shown
-
-
 @pytest.mark.parametrize(
     "content",
     [
@@ -116,18 +100,12 @@ def test_keys_never_show(tmp_path: Path) -> None:
         'mmr_lambda = "high"',
         'sufficiency = "sure"',
         "llm_batch_size = 0",
-        "llm_batch_size = 2.5",
-        "llm_concurrency = true",
         "llm_concurrency = 1001",
-        "llm_timeout = 0",
         "llm_timeout = nan",
-        'llm_timeout = "soon"',
         'fill = "perhaps"',
         'style = "gold"',
-        'embedded_text = "whole"',
         "sufficiency = 0",
         "encoder = 5",
-        'colour = "red"',
     ],
 )
 def test_a_wrong_file_names_the_place_and_the_value(tmp_path: Path, content: str) -> None:
@@ -246,7 +224,9 @@ def test_a_file_without_permission_is_a_warning(caplog: pytest.LogCaptureFixture
 )
 def test_passwords_in_addresses_never_show(tmp_path: Path, url: str, shown: str) -> None:
     assert hide_secrets(url) == shown
-    settings = load(tmp_path, SKILLPAGER_LLM_BASE_URL=url, OPENAI_BASE_URL=url)
+    settings = load(
+        tmp_path, SKILLPAGER_LLM_BASE_URL=url, OPENAI_BASE_URL=url, SKILLPAGER_LLM_API_KEY="a secret"
+    )
     assert "secret" not in repr(settings)
     assert repr(settings).count(repr(shown)) == 2
     assert settings.embed_base_url == url
