@@ -13,7 +13,6 @@ RESULTS = ROOT / "benchmarks" / "torture.csv"
 # part, measure and words of each line; a measure that was not taken has no line
 LINES = (
     ("fuzz", "texts: inputs", "mutated and composed texts, read and split"),
-    ("fuzz", "front matter: inputs", "mutated front matter, read from a file"),
     ("fuzz", "pages: inputs", "pages of mutated texts in all styles, under a ceiling"),
     ("fuzz", "queries: inputs", "pages for hostile queries"),
     ("fuzz", "texts: CPU time of reading and splitting, most", "reading and splitting, slowest text"),

@@ -1,6 +1,5 @@
 """Runs of the fuzzer: many inputs of one kind, in this process or shared among several."""
 
-import os
 import signal
 import time
 from collections import Counter
@@ -14,7 +13,7 @@ from pathlib import Path
 from types import FrameType
 
 from conftest import SAMPLES, TRAPS
-from fuzzing import compose, draw_for, front_matter, mutate, query, read_pool, window
+from fuzzing import compose, draw_for, mutate, query, read_pool, window
 from page_claims import assert_gaps_can_be_read, assert_page, assert_tiles
 from plain_parts import plain_pager
 from skillpager import SkillPager
@@ -187,27 +186,6 @@ def check_text(_run: Run, number: int, texts: list[str], figures: Figures) -> No
     _guarded(number, text, figures, work)
 
 
-def check_front_matter(run: Run, number: int, texts: list[str], figures: Figures) -> None:
-    """Read a skill with mutated front matter from a file."""
-    draw = draw_for(f"{SEED}/front matter", number)
-    text = front_matter(draw)
-    folder = run.folder / f"skill-{os.getpid()}"  # each process its own
-
-    def work() -> None:
-        folder.mkdir(exist_ok=True, parents=True)
-        data = text.encode("utf-8", "surrogateescape")
-        (folder / "SKILL.md").write_bytes(data)
-        skill = read_skill(folder)
-        assert all(
-            isinstance(each, str) for each in (skill.name, skill.description, *skill.metadata.values())
-        )
-        assert skill.name, "no name"
-        assert skill.files[0].text.encode() == data, "another text"
-        assert_tiles(skill)
-
-    _guarded(number, text, figures, work)
-
-
 def check_page(run: Run, number: int, texts: list[str], figures: Figures) -> None:
     """Render pages of a mutated text in a style under a hard ceiling."""
     draw = draw_for(f"{SEED}/page", number)
@@ -269,7 +247,6 @@ def _shipped(folder: Path) -> tuple[SkillPager, list[Skill]]:
 
 CHECKS: dict[str, Callable[[Run, int, list[str], Figures], None]] = {
     "texts": check_text,
-    "front matter": check_front_matter,
     "pages": check_page,
     "queries": check_query,
 }

@@ -1,4 +1,4 @@
-"""Hostile inputs for fuzzers: mutated texts, random compositions of CommonMark, front matter, queries.
+"""Hostile inputs for fuzzers: mutated texts, random compositions of CommonMark, queries.
 
 Every input is a function of its number and a seed, so a failure can be made again from the two.
 """
@@ -173,34 +173,7 @@ def _table(draw: random.Random) -> str:
     return "\n".join(f"|{row}|" for row in [rows[0], "|".join(["---"] * width), *rows[1:]])
 
 
-# ---- front matter, queries
-
-
-def front_matter(draw: random.Random) -> str:
-    """Return a short skill with a hostile name, description or block of fields."""
-    name = draw.choice(
-        ("sample", "Sample Skill", "", "../../x", "a/b", "a" * 500, "n\u202ee", "x\x1b[2J", "null", "1e9")
-    )
-    values = (
-        "yes",
-        "2020-13-45",
-        "[1, {a: b}]",
-        "|\n  x\n   y",
-        ">-\n  z",
-        "!!binary x",
-        "&a x",
-        "*a",
-        "~",
-        '"\\x00"',
-    )
-    lines = [f"name: {name}", f"description: {draw.choice(values)}", f"{_word(draw)}: {draw.choice(values)}"]
-    draw.shuffle(lines)
-    text = (
-        "---\n"
-        + "\n".join(lines[: draw.randint(0, 3)])
-        + draw.choice(("\n---\n", "\n...\n", "\n", "\n--- \n"))
-    )
-    return mutate(text + "# Title\n\nDo a. Do b.\n", draw, HOSTILE)
+# ---- queries
 
 
 def query(draw: random.Random, texts: Sequence[str]) -> str:

@@ -75,13 +75,3 @@ def test_the_command_that_reads_a_marker_is_the_one_the_page_names(followed: Fol
     address = command.split()[-1]
     assert command.removesuffix(address) in page
     assert f"\n[… {address}: " in page
-
-
-def test_the_skill_that_was_copied_is_found_by_its_name(followed: Followed) -> None:
-    told = output_of(followed, "skillpager list")
-    assert ".claude/skills/kubernetes-debugging" in told
-    assert "read: skillpager show kubernetes-debugging L2-9]" in told
-
-
-def test_a_library_pages_by_name(followed: Followed) -> None:
-    assert "git bisect skip" in output_of(followed, "import Library")

@@ -1,6 +1,6 @@
 """Stores that cannot be used, or change beneath a pager: pages come, as they are made without a store.
 
-tests/stores decides what each damage does to the store itself.
+tests/stores decides what each damage does to the store itself, tests/test_pager.py what no store can be made of.
 """
 
 import os
@@ -58,43 +58,11 @@ def file_size_limit(folder: Path) -> None:
 
 def read_only(folder: Path) -> None:
     """Take the permission to write."""
-    _protect(folder, 0o444, 0o555)
-
-
-def nothing_allowed(folder: Path) -> None:
-    """Take every permission."""
-    _protect(folder, 0, 0)
-
-
-def _protect(folder: Path, file_mode: int, folder_mode: int) -> None:
     for path in folder.iterdir():
-        path.chmod(file_mode)
-    folder.chmod(folder_mode)
+        path.chmod(0o444)
+    folder.chmod(0o555)
     if os.geteuid() == 0:
         os.setuid(NOBODY)
-
-
-def file_in_place_of_the_folder(folder: Path) -> None:
-    """Put a file where the folder should be."""
-    shutil.rmtree(folder)
-    folder.write_text("not a folder")
-
-
-def garbage(folder: Path) -> None:
-    """Put a file there that is no database."""
-    _delete(folder)
-    (folder / "index.db").write_bytes(random.Random(1).randbytes(20_000))
-
-
-def pipe(folder: Path) -> None:
-    """Put a named pipe there, which would block who opens it."""
-    _delete(folder)
-    os.mkfifo(folder / "index.db")
-
-
-def _delete(folder: Path) -> None:
-    for path in folder.glob("index.db*"):
-        path.unlink()
 
 
 def locked(folder: Path) -> None:
@@ -115,17 +83,7 @@ def clock_that_jumps(folder: Path) -> None:
     time.time_ns = lambda: int(time.time() * 1e9)
 
 
-def newer_tables(folder: Path) -> None:
-    """Be a release from before the tables were changed: those in the store are newer."""
-    with sqlite3.connect(folder / "index.db") as connection:
-        connection.execute("PRAGMA user_version = 99")
-    connection.close()
-
-
-TROUBLES = (
-    *(file_size_limit, read_only, nothing_allowed, file_in_place_of_the_folder, garbage, pipe, locked),
-    *(clock_that_jumps, newer_tables),
-)
+TROUBLES = (file_size_limit, read_only, locked, clock_that_jumps)
 
 
 @pytest.mark.parametrize("trouble", TROUBLES, ids=lambda trouble: trouble.__name__)

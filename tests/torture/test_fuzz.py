@@ -1,4 +1,4 @@
-"""Mutated skills, compositions of CommonMark, front matter, pages and queries: no exception but ours, no wrong tile."""
+"""Mutated skills, compositions of CommonMark, pages and queries: no exception but ours, no wrong tile."""
 
 from pathlib import Path
 
@@ -10,7 +10,6 @@ from torture_scale import Torture
 # inputs of each kind in `make test`, and in full
 AMOUNTS = {
     "texts": (1_000, 960_000),
-    "front matter": (200, 20_000),
     "pages": (80, 18_000),
     "queries": (25, 4_000),
 }
