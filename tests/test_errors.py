@@ -25,18 +25,6 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return record
 
 
-def test_what_came_from_an_index_comes_from_there_again(installed: Path) -> None:
-    assert not installed.exists()
-    assert install_command("tokens") == 'pip install "skillpager[tokens]"'
-
-
-def test_a_source_tree_that_is_not_installed_names_the_package(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sys, "path", [str(tmp_path)])
-    assert install_command("mcp") == 'pip install "skillpager[mcp]"'
-
-
 @pytest.mark.parametrize("editable", [True, False])
 @pytest.mark.parametrize("name", ["plain", "with two blanks", "a $HOME and `ls`", "naïve 资料"])
 def test_a_folder_is_installed_from_the_folder(
@@ -56,10 +44,16 @@ def test_a_folder_is_installed_from_the_folder(
     assert name != "with two blanks" or command.endswith(f' "{folder}[tokens]"')
 
 
-def test_a_folder_that_is_gone_is_not_named(installed: Path, tmp_path: Path) -> None:
+def test_without_a_folder_the_package_is_named(
+    installed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert not installed.exists()  # it came from an index
+    assert install_command("tokens") == 'pip install "skillpager[tokens]"'
     origin = {"url": (tmp_path / "gone").as_uri(), "dir_info": {}}
     installed.write_text(json.dumps(origin), encoding="utf-8")
     assert install_command("tokens") == 'pip install "skillpager[tokens]"'
+    monkeypatch.setattr(sys, "path", [str(tmp_path)])  # a source tree that is not installed
+    assert install_command("mcp") == 'pip install "skillpager[mcp]"'
 
 
 @pytest.mark.parametrize(

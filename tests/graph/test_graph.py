@@ -448,16 +448,6 @@ def test_many_headings_and_mentions_are_not_quadratic() -> None:
     assert counts[EdgeKind.CONDITION] == 4000
 
 
-@pytest.mark.parametrize(
-    "text", ["](" * 50_000, "[" * 100_000, "a_" * 100_000, "`" * 100_000, "word " * 50_000]
-)
-def test_odd_long_lines_are_read_in_linear_time(text: str) -> None:
-    nodes = document(f"# {text}\nprecondition: {text}\n## Words\nstep: {text}")
-    start = time.thread_time()
-    infer_edges(nodes, np.eye(2, dtype=np.float32))
-    assert time.thread_time() - start < 5
-
-
 def test_the_edges_of_the_samples_are_what_they_were(sample_pager: SkillPager) -> None:
     check("edges.txt", edges_text(sample_pager))
 

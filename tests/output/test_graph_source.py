@@ -40,17 +40,6 @@ def index_of(source: str, name: str = "deploy") -> SkillIndex:
     return SkillIndex(skill, nodes, (), infer_edges(nodes, rows), rows, recipe, "key", 0)
 
 
-def long_source(count: int) -> str:
-    """Return a document of `count` nodes of all types, with headings that are mentioned."""
-    lines = ["# A long document"]
-    for i in range(count):
-        if i % 7 == 0:
-            lines.append(f"{'#' * (2 + i % 3)} Section about topic {i}")
-        mention = f"see section about topic {i * 3 % count // 7 * 7}"
-        lines.append(f"{list(NodeType)[i % 6]}: Line {i} must say what to do, {mention}, and goes on and on.")
-    return "\n".join(lines)
-
-
 DOT_STRING = r'"(?:[^"\\]|\\.)*"'
 DOT_VALUE = rf"(?:{DOT_STRING}|\w+)"
 DOT_STATEMENT = re.compile(rf"  (?:node|n\d+|n\d+ -> n\d+) \[\w+={DOT_VALUE}(?:, \w+={DOT_VALUE})*\];")
@@ -86,21 +75,14 @@ def test_dot_survives_any_text(text: str, name: str) -> None:
 
 
 @pytest.mark.system("dot")
-@pytest.mark.parametrize("source", [SOURCE, f"# A\n{HOSTILE}\n{HOSTILE[::-1]}", "", long_source(40)])
+@pytest.mark.parametrize("source", [SOURCE, f"# A\n{HOSTILE}\n{HOSTILE[::-1]}", ""])
 def test_graphviz_reads_dot(source: str) -> None:
     index = index_of(source, name=HOSTILE)
     made = subprocess.run(["dot", "-Tsvg"], input=to_dot(index).encode(), capture_output=True, check=True)
     assert made.stderr == b""
-    words = " ".join(ElementTree.fromstring(made.stdout).itertext())
+    words = " ".join(ElementTree.fromstring(made.stdout).itertext()).replace("\N{NO-BREAK SPACE}", " ")
+    assert ('say "hi" \\n {a|b} [x]' in words) == (HOSTILE in source)
     assert all(summarize(node)[:5] in words for node in index.nodes)
-
-
-@pytest.mark.system("dot")
-def test_graphviz_shows_the_text_as_it_is() -> None:
-    index = index_of('# A\na "b" \\n <i> &amp; `c`')
-    made = subprocess.run(["dot", "-Tsvg"], input=to_dot(index).encode(), capture_output=True, check=True)
-    words = "".join(ElementTree.fromstring(made.stdout).itertext()).replace("\N{NO-BREAK SPACE}", " ")
-    assert 'a "b" \\n <i> &amp; `c`' in words
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from conftest import SAMPLES
 from golden import QUERIES
 from skillpager import SkillPager
 from skillpager.json_types import to_json
-from skillpager.pages.render import address_of, whole_text
+from skillpager.pages.render import address_of
 
 SKILL = SAMPLES / "postgres-backup"
 QUERY = QUERIES["postgres-backup"]
@@ -44,13 +44,6 @@ def test_marks_and_json_say_which_gaps_the_reader_has(pager: SkillPager) -> None
     assert {gap["known"] for gap in gaps} == {True, False}
 
 
-@pytest.mark.parametrize("name", QUERIES)
-def test_whole_is_the_document(pager: SkillPager, name: str) -> None:
-    whole = pager.whole(SAMPLES / name)
-    assert whole.text == whole_text(pager.index(SAMPLES / name))
-    assert whole.complete
-
-
 @pytest.mark.parametrize("limit", [0, 20, 60, 200, 700, 1500])
 @pytest.mark.parametrize("known", [(), ("n0", "n1", "n2", "n3", "n4", "n5", "n6", "n7")])
 def test_whole_within_a_ceiling_is_the_beginning(
@@ -66,11 +59,3 @@ def test_whole_within_a_ceiling_is_the_beginning(
         last = page.omitted[-1]
         mark = page.text.splitlines()[-1]
         assert mark.startswith(f"[… L{last.start_line}-{last.end_line}")
-
-
-@pytest.mark.parametrize("limit", [0, 30, 100, 400])
-def test_expand_within_a_ceiling_is_the_first_nodes(pager: SkillPager, limit: int) -> None:
-    cut = pager.expand(SKILL, "n10-n40", max_tokens=limit)
-    assert cut.tokens <= limit
-    assert [node.ordinal for node in cut.nodes] == list(range(10, 10 + len(cut.nodes)))
-    assert pager.expand(SKILL, "n10-n40", max_tokens=5000) == pager.expand(SKILL, "n10-n40")

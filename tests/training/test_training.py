@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from functools import cache
-from itertools import accumulate, pairwise
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -41,7 +40,7 @@ import train_encoder  # noqa: E402
 import train_navigator  # noqa: E402
 import train_types  # noqa: E402
 from data import FURTHER, LONG, SECOND_SHARE, SHORT, SUPPORTING, TEXT_FORM  # noqa: E402
-from encoder_graph import LAYERS, WIDTH  # noqa: E402
+from encoder_graph import LAYERS  # noqa: E402
 from encoder_texts import COMPARISON_TEXTS  # noqa: E402
 from evidence_folder import SAMPLES, write_evidence_folder  # noqa: E402
 from fitting import Fit, fit_nets  # noqa: E402
@@ -56,7 +55,7 @@ from skillpager.strategies.navigator.lexical import clauses_of  # noqa: E402
 from skillpager.strategies.navigator.strategy import Navigator, NeedModel  # noqa: E402
 from skillpager.types import FloatArray  # noqa: E402
 from train import Split  # noqa: E402
-from train_encoder import EncoderSettings, States  # noqa: E402
+from train_encoder import EncoderSettings  # noqa: E402
 
 pytestmark = [
     # a minute of one processor, which other work may share
@@ -241,85 +240,6 @@ def test_the_loss_of_types_is_the_mean_cross_entropy_of_labelled_nodes(number: i
     expected = np.mean(-(shares * np.log(chances)).sum(1)[~unlabelled])
     found = float(train_encoder.type_loss(torch.from_numpy(logits), torch.from_numpy(shares)))
     assert found == pytest.approx(expected, rel=1e-4)
-
-
-def states_of(windows: Sequence[Sequence[int]], needs: FloatArray, /, **changes: Any) -> States:
-    """Return states of zeros: windows of nodes with these lengths, and queries of two pieces."""
-    made = States(
-        [torch.zeros(sum(lengths), 1) for lengths in windows],
-        [list(pairwise([0, *accumulate(lengths)])) for lengths in windows],
-        [torch.zeros(2, 1)] * len(needs),
-        [[(0, 2)]] * len(needs),
-        torch.from_numpy(needs),
-        torch.zeros(needs.shape[1], len(TYPES)),
-    )
-    return replace(made, **changes)
-
-
-def unit_means(states: torch.Tensor, spans: Sequence[tuple[int, int]]) -> FloatArray:
-    """Return the mean of each span, scaled to length 1."""
-    means = np.stack([states.numpy()[start:end].mean(0) for start, end in spans])
-    rows: FloatArray = means / np.linalg.norm(means, axis=1, keepdims=True)
-    return rows
-
-
-def random_states(draw: np.random.Generator, windows: Sequence[Sequence[int]], queries: int) -> States:
-    """Return states of random numbers: of windows, and of queries of two clauses, but the first of none."""
-
-    def numbers(length: int) -> torch.Tensor:
-        return torch.from_numpy(draw.standard_normal((length, WIDTH)).astype(np.float32))
-
-    needs = random_needs(draw, queries, sum(map(len, windows)))
-    shares = np.eye(len(TYPES), dtype=np.float32)[draw.integers(0, len(TYPES), needs.shape[1])]
-    return states_of(
-        windows,
-        needs,
-        windows=[numbers(sum(lengths)) for lengths in windows],
-        queries=[numbers(7) for _ in range(queries)],
-        parts=[[(0, 7), (1, 3), (4, 6)][: 1 if number == 0 else 3] for number in range(queries)],
-        types=torch.from_numpy(shares),
-    )
-
-
-@given(number=st.integers(0, 99), queries=st.integers(1, 4), others=st.integers(0, 2))
-@settings(max_examples=30)
-def test_the_losses_of_a_step_compare_nodes_with_those_of_strangers_by_query_and_by_best_clause(
-    number: int, queries: int, others: int
-) -> None:
-    draw = np.random.default_rng(number)
-    states = random_states(draw, [[2, 3], [4]], queries)
-    strangers = [random_states(draw, [[3, 1]], 1) for _ in range(others)]
-    upper = bert.Upper(0, len(TYPES))  # without layers a row is the mean of its span
-    options = EncoderSettings(temperature=0.1)
-    # a document is no stranger to itself
-    with torch.no_grad():
-        found = train_encoder._losses(states, [states, *strangers], upper, options, random.Random(0))
-    nodes, foreign = (
-        [
-            unit_means(window, spans)
-            for each in of
-            for window, spans in zip(each.windows, each.spans, strict=True)
-        ]
-        for of in ([states], strangers)
-    )
-    parts = [unit_means(query, spans) for query, spans in zip(states.queries, states.parts, strict=True)]
-    own, wrong = (
-        [part @ np.concatenate([np.zeros((0, WIDTH), np.float32), *rows]).T / 0.1 for part in parts]
-        for rows in (nodes, foreign)
-    )
-    needs = states.needs.numpy()
-    by_query, by_clause = (
-        naive_listwise_loss(
-            np.stack([pick(each) for each in own]), needs, np.stack([pick(each) for each in wrong])
-        )
-        for pick in (lambda values: values[0], lambda values: values.max(0))
-    )
-    with torch.no_grad():
-        logits = upper.types(torch.from_numpy(np.concatenate(nodes)) * train_encoder.TYPE_SCALE)
-    by_type = float(train_encoder.type_loss(logits, states.types))
-    assert [float(loss) for loss in found] == pytest.approx(
-        [by_query, by_clause, by_type], rel=1e-3, abs=1e-4
-    )
 
 
 # ---- the encoder in torch and as it ships
