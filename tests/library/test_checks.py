@@ -10,14 +10,13 @@ from conftest import SAMPLES
 from skillpager.encoders.builtin import BuiltinEncoder
 from skillpager.library.checks import (
     OVERLAP,
-    CheckedSkill,
     check_library,
     listing_findings,
     overlap_findings,
 )
-from skillpager.library.copies import sketch_of
 from skillpager.library.filters import _read_folder
-from skillpager.library.skill_checks import Finding, Kind, Severity
+from skillpager.library.skill_checks import CheckedSkill, Finding, Kind, Severity
+from skillpager.types import Skill
 
 DESCRIPTION = "Restore PostgreSQL dumps. Use when a table was dropped."
 
@@ -193,7 +192,7 @@ def test_copies_and_namesakes(tmp_path: Path) -> None:
     body = (SAMPLES / "postgres-backup" / "SKILL.md").read_text(encoding="utf-8").partition("\n---\n")[2]
     first = skill(tmp_path / "one" / "a", body)
     skill(tmp_path / "two" / "a", body)
-    skill(tmp_path / "two" / "b", body + "\nOne more line of text.\n", description="Unused style sheets.")
+    skill(tmp_path / "two" / "b", body + "\nOne more line of text.\n")
     skill(tmp_path / "two" / "c" / "a", "Another.\n", description="Colours of a web page.")
     found = [
         (each.kind, each.file.relative_to(tmp_path).parent.as_posix(), each.value)
@@ -220,14 +219,15 @@ def test_skills_that_take_each_others_queries(tmp_path: Path) -> None:
 
 
 def entry(name: str, description: str, when: str = "") -> CheckedSkill:
-    return CheckedSkill(Path(f"/skills/{name}/SKILL.md"), name, description, when, "", sketch_of(""), {})
+    fields = {"when_to_use": when} if when else {}
+    return CheckedSkill(Skill(name, description, fields, (), None), Path(f"/skills/{name}/SKILL.md"), {})
 
 
-def overlaps(texts: list[tuple[str, str]], known: tuple[tuple[Path, Path], ...] = ()) -> list[str]:
+def overlaps(texts: list[tuple[str, str]]) -> list[str]:
     """Return the problems of skills that are alike by their embeddings."""
     rows = BuiltinEncoder().encode_documents([f"{name}: {text}" for name, text in texts])
     assert rows[0] @ rows[1] > OVERLAP
-    return [each.problem for each in overlap_findings([entry(*each) for each in texts], rows, known)]
+    return [each.problem for each in overlap_findings([entry(*each) for each in texts], rows)]
 
 
 @pytest.mark.parametrize(
@@ -262,7 +262,6 @@ def test_a_second_skill_for_the_same_product_takes_the_queries_of_the_first() ->
     assert problem.startswith(
         "the description is nearly that of 'automation' in /skills/automation/SKILL.md (0.9"
     )
-    assert overlaps(texts, ((entry(*texts[0]).file, entry(*texts[1]).file),)) == []
 
 
 def test_each_pair_is_told_once_and_the_nearest_by_name() -> None:

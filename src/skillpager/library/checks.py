@@ -6,34 +6,31 @@ and the room that hosts have for all of them. `skill_checks` checks each skill b
 
 import re
 from collections import Counter
-from collections.abc import Collection, Hashable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from skillpager.display_text import percent
-from skillpager.library.copies import Sketch, find_copies, sketch_of
+from skillpager.library.copies import fold
 from skillpager.library.discovery import Progress, skill_folders, stub_of
 from skillpager.library.skill_checks import (
+    CheckedSkill,
     Finding,
     Kind,
     Severity,
     check_skill,
-    field_lines,
     read_for_check,
     shown_value,
 )
-from skillpager.parsing.skill import ENTRY_FILE
 from skillpager.strategies.navigator.lexical import terms_of
 from skillpager.types import FloatArray, Skill
 
 if TYPE_CHECKING:
     from skillpager.types import Encoder
 
-# of near-copies, of which texts that differ in a few words only are estimated to be 100 % alike
-LARGEST_SHARE = 0.99
 # Cosine of two descriptions from which they overlap if their words do not tell them apart: 36 of 38 such
 # pairs of public skills take each other's queries (docs/library-check.md)
 OVERLAP = 0.80
@@ -69,40 +66,6 @@ class LibraryCheck:
         return dict(Counter(str(finding.kind) for finding in self.findings).most_common())
 
 
-@dataclass(frozen=True, slots=True)
-class CheckedSkill:
-    """The parts of a skill that are compared with others; not its text, for there may be thousands.
-
-    Attributes:
-        file: Its SKILL.md.
-        name: Its name.
-        description: Its description.
-        when_to_use: A field of Claude Code's; empty if there is none.
-        digest: That of its SKILL.md.
-        sketch: Of its text without front matter.
-        lines: Line of each field of its front matter, counted from 1.
-    """
-
-    file: Path
-    name: str
-    description: str
-    when_to_use: str
-    digest: str
-    sketch: Sketch
-    lines: dict[str, int]
-
-    @classmethod
-    def of(cls, skill: Skill, path: Path) -> "CheckedSkill":
-        """Return what is kept of the skill in the folder `path`."""
-        entry, when = skill.files[0], skill.metadata.get("when_to_use", "")
-        sketch, lines = sketch_of(entry.text[entry.body_start :]), field_lines(entry.text)
-        return cls(path / ENTRY_FILE, skill.name, skill.description, when, entry.digest, sketch, lines)
-
-    def warning(self, kind: Kind, field: str, value: object, problem: str, remedy: str) -> Finding:
-        """Return a finding at a field of its front matter."""
-        return Finding(kind, Severity.WARNING, self.file, self.lines.get(field), str(value), problem, remedy)
-
-
 def check_library(
     folders: Sequence[Path],
     *,
@@ -121,30 +84,29 @@ def check_library(
     skills: list[CheckedSkill] = []
     findings: list[Finding] = []
     unreadable = 0
-    places: dict[Hashable, tuple[Path, Path]] = {}
-    for top in folders:
-        for path, identity in skill_folders(top):
-            places.setdefault(identity, (top, path))
-    for number, (top, path) in enumerate(places.values(), 1):
-        skill = read_for_check(path)
-        if isinstance(skill, Finding):
-            findings.append(skill)
+    places = list(skill_folders(folders))
+    for number, (top, path) in enumerate(places, 1):
+        checked = read_for_check(path)
+        if isinstance(checked, Finding):
+            findings.append(checked)
             unreadable += 1
-        elif stub_of(skill.metadata) is None:
-            findings += check_skill(skill, path, top=top)
-            skills.append(CheckedSkill.of(skill, path))
+        elif stub_of(checked.skill.metadata) is None:
+            findings += check_skill(checked, top=top)
+            # there may be thousands
+            skills.append(replace(checked, skill=replace(checked.skill, files=checked.skill.files[:1])))
         progress(number, len(places))
-    copies = find_copies([skill.sketch for skill in skills])
+    copies = _copies_of(skills)
     findings += _copy_findings(skills, copies)
     if Kind.OVERLAP not in ignore:
         if encoder is None:
             from skillpager.encoders.builtin import BuiltinEncoder
 
             encoder = BuiltinEncoder()
-        described = [skill for skill in skills if skill.description]
-        rows = encoder.encode_documents([f"{skill.name}: {skill.description}" for skill in described])
-        known = {(skills[first].file, skills[place].file) for place, first, _ in copies}
-        findings += overlap_findings(described, rows, known)
+        described = [each for each in skills if each.skill.description and each.file not in copies]
+        rows = encoder.encode_documents(
+            [f"{each.skill.name}: {each.skill.description}" for each in described]
+        )
+        findings += overlap_findings(described, rows)
     findings += listing_findings(skills, folders[0] if len(folders) == 1 else Path())
     wanted = [finding for finding in findings if finding.kind not in ignore]
     return LibraryCheck(len(skills) + unreadable, tuple(sorted(wanted, key=_rank)))
@@ -156,28 +118,29 @@ def _rank(finding: Finding) -> tuple[bool, str, int, str, str]:
     return is_last, str(finding.file), finding.line or 0, finding.kind, finding.problem
 
 
-def _copy_findings(
-    skills: Sequence[CheckedSkill], copies: Sequence[tuple[int, int, float]]
-) -> Iterator[Finding]:
+def _copies_of(skills: Sequence[CheckedSkill]) -> dict[Path, CheckedSkill]:
+    """Return the skills of which others are copies, by the SKILL.md of each copy."""
+    entries = [each.skill.files[0] for each in skills]
+    folded = fold([each.skill for each in skills], lambda at: entries[at].text[entries[at].body_start :])
+    return {skills[copy].file: skills[first] for first, copies in folded.items() for copy in copies}
+
+
+def _copy_findings(skills: Sequence[CheckedSkill], copies: Mapping[Path, CheckedSkill]) -> Iterator[Finding]:
     """Yield copies, near-copies and skills of the same name, each at the later of the two skills."""
-    for place, earlier, likeness in copies:
-        skill, first = skills[place], skills[earlier]
-        if skill.digest == first.digest:
-            problem, remedy = f"the file is the same as {first.file}", "remove one of the two"
-            yield skill.warning(Kind.COPY, "", first.file, problem, remedy)
-        else:
-            share = percent(min(likeness, LARGEST_SHARE))
-            problem = f"{share} of its text and that of {first.file} are the same"
-            remedy = "remove one of the two, or leave in each what only it says"
-            yield skill.warning(Kind.NEAR_COPY, "", first.file, problem, remedy)
     named: dict[str, CheckedSkill] = {}
-    for skill in skills:
-        other = named.setdefault(skill.name, skill)
-        if other.digest != skill.digest:  # of copies hosts use either
-            problem = (
-                f"the name {shown_value(skill.name)} is that of {other.file}, too, which is used instead"
-            )
-            yield skill.warning(Kind.SAME_NAME, "name", skill.name, problem, "rename one of the two")
+    for checked in skills:
+        name, digest = checked.skill.name, checked.skill.files[0].digest
+        if first := copies.get(checked.file):
+            kind, problem = Kind.NEAR_COPY, f"nearly all of the text is that of {first.file}"
+            remedy = "remove one of the two, or leave in each what only it says"
+            if first.skill.files[0].digest == digest:
+                kind, problem = Kind.COPY, f"the file is the same as {first.file}"
+                remedy = "remove one of the two"
+            yield checked.warning(kind, "", first.file, problem, remedy)
+        other = named.setdefault(name, checked)
+        if other.skill.files[0].digest != digest:  # of copies hosts use either
+            problem = f"the name {shown_value(name)} is that of {other.file}, too, which is used instead"
+            yield checked.warning(Kind.SAME_NAME, "name", name, problem, "rename one of the two")
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +159,7 @@ class _Words:
     repeated: frozenset[str]
 
 
-def _words_of(skill: CheckedSkill) -> _Words:
+def _words_of(skill: Skill) -> _Words:
     named, described = terms_of(skill.name), terms_of(_EXCLUDED.sub(" ", skill.description))
     counts = Counter([*named, *described])
     subject = frozenset(named).intersection(described) or frozenset(named)
@@ -213,37 +176,32 @@ def _differ(one: _Words, other: _Words) -> bool:
     return bool(one.repeated - other.held and other.repeated - one.held)
 
 
-def overlap_findings(
-    skills: Sequence[CheckedSkill], rows: FloatArray, known: Collection[tuple[Path, Path]] = ()
-) -> Iterator[Finding]:
+def overlap_findings(skills: Sequence[CheckedSkill], rows: FloatArray) -> Iterator[Finding]:
     """Yield the skills that take each other's queries: each with the most similar other, each pair once.
 
     Args:
         skills: Skills with a description.
         rows: `(n, dim)` float32, unit length: the embeddings of names and descriptions.
-        known: Files of pairs that are left out, in the order of `skills`.
     """
-    words = [_words_of(skill) for skill in skills]
+    words = [_words_of(each.skill) for each in skills]
     reported: set[tuple[int, int]] = set()
     for start in range(0, len(rows), ROWS_AT_A_TIME):
         cosines = rows[start : start + ROWS_AT_A_TIME] @ rows.T
         for place, similar in enumerate(cosines, start):
             near = np.flatnonzero(similar >= OVERLAP)
-            for at in near[np.argsort(-similar[near], kind="stable")].tolist():
-                first, second = pair = (min(place, at), max(place, at))
-                is_known = (skills[first].file, skills[second].file) in known
-                if at == place or is_known or _differ(words[place], words[at]):
-                    continue
-                if pair not in reported:
-                    reported.add(pair)
-                    skill, other, cosine = skills[place], skills[at], min(1.0, float(similar[at]))
-                    problem = (
-                        f"the description is nearly that of {shown_value(other.name)} in {other.file} "
-                        f"({cosine:.2f}), so one takes the other's queries"
-                    )
-                    remedy = "say in each what only it does and when not to use it, or make them one skill"
-                    yield skill.warning(Kind.OVERLAP, "description", other.file, problem, remedy)
-                break
+            ranked = near[np.argsort(-similar[near], kind="stable")].tolist()
+            alike = (at for at in ranked if at != place and not _differ(words[place], words[at]))
+            nearest = next(alike, None)
+            if nearest is None or (pair := (min(place, nearest), max(place, nearest))) in reported:
+                continue
+            reported.add(pair)
+            checked, other = skills[place], skills[nearest]
+            problem = (
+                f"the description is nearly that of {shown_value(other.skill.name)} in {other.file} "
+                f"({min(1.0, float(similar[nearest])):.2f}), so one takes the other's queries"
+            )
+            remedy = "say in each what only it does and when not to use it, or make them one skill"
+            yield checked.warning(Kind.OVERLAP, "description", other.file, problem, remedy)
 
 
 # Hosts that limit the list of skills in their prompt: name, part of the context window that the list may
@@ -265,10 +223,11 @@ def listing_findings(skills: Sequence[CheckedSkill], place: Path) -> Iterator[Fi
     for host, share, window, entry, longest, way in HOSTS:
         limit = int(share * window * CHARACTERS_PER_TOKEN)
         bare = described = 0
-        for skill in skills:
-            bare += len(entry.format(name=skill.name, file=skill.file))
-            when = f" - {skill.when_to_use}" if longest and skill.when_to_use else ""
-            described += len(f": {f'{skill.description}{when}'[:longest]}")
+        for each in skills:
+            bare += len(entry.format(name=each.skill.name, file=each.file))
+            when = each.skill.metadata.get("when_to_use") if longest else None
+            texts = [each.skill.description, *([when] if when else [])]
+            described += len(f": {' - '.join(texts)[:longest]}")
         needed = bare + described
         if needed <= limit:
             continue

@@ -77,6 +77,17 @@ class Kind(StrEnum):
     LISTING = "listing"
 
 
+# most characters of fields: kind of finding, limit of the specification, remedy
+LONGEST = {
+    "description": (
+        Kind.DESCRIPTION,
+        MAX_DESCRIPTION,
+        "shorten it: what and when belong here, how into the body",
+    ),
+    "compatibility": (Kind.COMPATIBILITY, MAX_COMPATIBILITY, "shorten it"),
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Finding:
     """A finding.
@@ -105,8 +116,28 @@ class Finding:
         return one_line(f"{place}: {self.severity}: {self.kind}: {self.problem}: {self.remedy}")
 
 
-# a finding about SKILL.md: kind, line, value, problem, remedy
-_Fault = tuple[Kind, int | None, str, str, str]
+@dataclass(frozen=True, slots=True)
+class CheckedSkill:
+    """A skill in the place that findings name.
+
+    Attributes:
+        skill: The skill.
+        file: Its SKILL.md.
+        lines: Line of each field of its front matter, counted from 1.
+    """
+
+    skill: Skill
+    file: Path
+    lines: dict[str, int]
+
+    def warning(self, kind: Kind, field: str, value: object, problem: str, remedy: str) -> Finding:
+        """Return advice about a field of its front matter, or about the whole file."""
+        return Finding(kind, Severity.WARNING, self.file, self.lines.get(field), str(value), problem, remedy)
+
+    def error(self, kind: Kind, field: str, value: object, problem: str, remedy: str) -> Finding:
+        """Return a fault of a field of its front matter, at the first line if that is missing."""
+        line = self.lines.get(field, 1)
+        return Finding(kind, Severity.ERROR, self.file, line, str(value), problem, remedy)
 
 
 def shown_value(text: str) -> str:
@@ -114,85 +145,73 @@ def shown_value(text: str) -> str:
     return repr(one_line(text, MAX_VALUE_CHARS))
 
 
-def read_for_check(path: Path) -> Skill | Finding:
+def read_for_check(path: Path) -> CheckedSkill | Finding:
     """Return the skill in a folder, or why it cannot be read."""
+    file = path / ENTRY_FILE
     try:
         with skill_faults(path):
-            return read_skill(path, scope="skill")
+            skill = read_skill(path, scope="skill")
     except SkillPagerError as error:
         problem, _, remedy = str(error).rstrip(".").partition(": ")
         remedy = remedy or "correct the file, or move its folder away"
-        return Finding(Kind.UNREADABLE, Severity.ERROR, path / ENTRY_FILE, None, "", problem, remedy)
-
-
-def field_lines(text: str) -> dict[str, int]:
-    """Return the line of each field of front matter, counted from 1; empty without front matter."""
-    start, end = find_front_matter(text)
-    found: dict[str, int] = {}
-    for number, line in enumerate(LINE_END.split(text[start:end]), 1):
-        if match := _FIELD.match(line):
-            found.setdefault(match[1], number)
-    return found
-
-
-def check_skill(skill: Skill, path: Path, *, top: Path) -> Iterator[Finding]:
-    """Yield the findings about one skill.
-
-    Args:
-        skill: The skill.
-        path: Its folder, as the findings name it.
-        top: The search folder in which it was found.
-    """
-    lines = field_lines(skill.files[0].text)
-    faults = [(Severity.ERROR, fault) for fault in _front_matter_faults(skill, path.resolve().name, lines)]
-    warnings = (*_size_faults(skill), *_licence_faults(skill, path, lines.get("license"), top))
-    faults += [(Severity.WARNING, fault) for fault in warnings]
-    for severity, (kind, line, value, problem, remedy) in faults:
-        yield Finding(kind, severity, path / ENTRY_FILE, line, value, problem, remedy)
-    if skill.root is not None:
-        for source in skill.files:
-            yield from _link_findings(source, path / source.path, skill.root)
-
-
-def _front_matter_faults(skill: Skill, folder: str, lines: dict[str, int]) -> Iterator[_Fault]:
+        return Finding(Kind.UNREADABLE, Severity.ERROR, file, None, "", problem, remedy)
     start, end = find_front_matter(skill.files[0].text)
+    lines: dict[str, int] = {}
+    for number, line in enumerate(LINE_END.split(skill.files[0].text[start:end]), 1):
+        if match := _FIELD.match(line):
+            lines.setdefault(match[1], number)
+    return CheckedSkill(skill, file, lines)
+
+
+def check_skill(checked: CheckedSkill, *, top: Path) -> Iterator[Finding]:
+    """Yield the findings about one skill, which was found in the search folder `top`."""
+    start, end = find_front_matter(checked.skill.files[0].text)
     if start == end:
         problem = "there is no front matter, so hosts skip the skill"
         remedy = "begin the file with a block of `---` lines that holds `name:` and `description:`"
-        yield Kind.FRONT_MATTER, 1, "", problem, remedy
-        return
+        yield checked.error(Kind.FRONT_MATTER, "", "", problem, remedy)
+    else:
+        yield from _front_matter_findings(checked)
+    yield from _size_findings(checked)
+    yield from _licence_findings(checked, top)
+    for source in checked.skill.files:
+        yield from _link_findings(source, checked.file.parent)
+
+
+def _front_matter_findings(checked: CheckedSkill) -> Iterator[Finding]:
+    skill, folder = checked.skill, checked.file.parent.resolve().name
     for warning in skill.warnings:
         if "front matter is not valid YAML" in warning and (match := _PARSE_WARNING.match(warning)):
-            remedy = "put the value in quotes, or mend the indentation"
             # how it was read nevertheless is of no use to those who mend it
-            yield Kind.FRONT_MATTER, int(match[1]), "", match[2].partition("; ")[0], remedy
+            problem, remedy = match[2].partition("; ")[0], "put the value in quotes, or mend the indentation"
+            kind, severity = Kind.FRONT_MATTER, Severity.ERROR
+            yield Finding(kind, severity, checked.file, int(match[1]), "", problem, remedy)
     name = skill.name
-    if "name" not in lines:
-        yield Kind.NAME, 1, "", "the front matter has no name", f"add `name: {folder}`"
+    if "name" not in checked.lines:
+        yield checked.error(Kind.NAME, "", "", "the front matter has no name", f"add `name: {folder}`")
     elif len(name) > MAX_NAME or not NAME.fullmatch(name):
         problem = f"the name {shown_value(name)} is not 1 to {MAX_NAME} lower-case letters, digits, hyphens"
         allowed = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:MAX_NAME].rstrip("-") or "a-name"
-        yield Kind.NAME, lines["name"], name, problem, f"write `name: {allowed}`"
+        yield checked.error(Kind.NAME, "name", name, problem, f"write `name: {allowed}`")
     elif name != folder:
         problem = f"the name {shown_value(name)} is not that of its folder, {shown_value(folder)}"
-        yield Kind.FOLDER, lines["name"], name, problem, "rename one of the two"
-    length, line = len(skill.description), lines.get("description")
-    if not length:
+        yield checked.error(Kind.FOLDER, "name", name, problem, "rename one of the two")
+    if not skill.description:
         problem = "there is no description, so hosts skip the skill"
         remedy = "say what the skill does and when to use it: hosts choose by this text"
-        yield Kind.DESCRIPTION, line or 1, "", problem, remedy
-    elif length > MAX_DESCRIPTION:
-        problem = f"the description has {length:,} characters, over {MAX_DESCRIPTION:,}"
-        remedy = "shorten it: what and when belong here, how into the body"
-        yield Kind.DESCRIPTION, line, str(length), problem, remedy
-    length = len(skill.metadata.get("compatibility", ""))
-    if length > MAX_COMPATIBILITY:
-        problem = f"compatibility has {length:,} characters, over {MAX_COMPATIBILITY}"
-        yield Kind.COMPATIBILITY, lines.get("compatibility"), str(length), problem, "shorten it"
+        yield checked.error(Kind.DESCRIPTION, "description", "", problem, remedy)
+    lengths = {
+        "description": len(skill.description),
+        "compatibility": len(skill.metadata.get("compatibility", "")),
+    }
+    for field, (kind, most, remedy) in LONGEST.items():
+        if lengths[field] > most:
+            problem = f"the {field} has {lengths[field]:,} characters, over {most:,}"
+            yield checked.error(kind, field, lengths[field], problem, remedy)
 
 
-def _size_faults(skill: Skill) -> Iterator[_Fault]:
-    entry = skill.files[0]
+def _size_findings(checked: CheckedSkill) -> Iterator[Finding]:
+    entry = checked.skill.files[0]
     lines = len(LINE_END.split(entry.text.rstrip()))
     tokens = default_counter().count(entry.text[entry.body_start :])
     over = [f"{lines:,} lines (over {MAX_BODY_LINES:,})"] if lines > MAX_BODY_LINES else []
@@ -200,34 +219,32 @@ def _size_faults(skill: Skill) -> Iterator[_Fault]:
     if over:
         problem = f"SKILL.md has {' and '.join(over)}, and hosts load it whole"
         remedy = "move parts that few tasks need into files of references/, or let agents page it"
-        yield Kind.SIZE, None, str(tokens), problem, remedy
+        yield checked.warning(Kind.SIZE, "", tokens, problem, remedy)
 
 
-def _licence_faults(skill: Skill, path: Path, line: int | None, top: Path) -> Iterator[_Fault]:
-    stated = stated_licence(skill.metadata)
-    licence = read_licence(path, stated, top=top)
-    if licence.expression != UNKNOWN:
-        return
+def _licence_findings(checked: CheckedSkill, top: Path) -> Iterator[Finding]:
+    stated = stated_licence(checked.skill.metadata)
+    licence = read_licence(checked.file.parent, stated, top=top)
+    if licence.expression != UNKNOWN or (licence.place and LICENCE_FILE.fullmatch(licence.place.name)):
+        return  # the text of a licence file is for people to read
     if stated:
         problem = f"the licence {shown_value(stated)} is none that is known"
         remedy = "write an SPDX id such as MIT, or LicenseRef- and a name"
     elif licence.place is None:
         problem = "no licence is stated, so nobody else may use the skill"
         remedy = "state one as `license:` in the front matter, or add a LICENSE file"
-    elif LICENCE_FILE.fullmatch(licence.place.name):
-        return  # its text is for people to read
     else:
         problem = f"{licence.place} states no licence that is known"
         remedy = "state an SPDX id in the front matter"
-    yield Kind.LICENCE, line, stated, problem, remedy
+    yield checked.warning(Kind.LICENCE, "license", stated, problem, remedy)
 
 
-def _link_findings(source: SourceFile, file: Path, root: Path) -> Iterator[Finding]:
+def _link_findings(source: SourceFile, root: Path) -> Iterator[Finding]:
     """Yield the links of a file that lead to no file of the skill, each target once.
 
     Not reported are targets that only show the form of a link, such as `path/to/file.md`.
     """
-    text = source.text[source.body_start :]
+    file, text = root / source.path, source.text[source.body_start :]
     first = source.text.count("\n", 0, source.body_start) + 1
     targets = link_targets(text, file=source.path, first_line=first)
     linked = {each for each in targets if ("." in each or "/" in each) and not _EXAMPLE.search(each)}
