@@ -72,14 +72,12 @@ def test_the_cache_commands_know_the_catalog(env: dict[str, str], tmp_path: Path
     catalog = tmp_path / "cache" / "indexes" / "catalog.db"
     run("route", QUERY, SAMPLES, env=env)
     assert run("cache", "verify", env=env).code == 0
-    (words,) = catalog.with_name("words").iterdir()
-    path = next(words.glob("*.idx"))
-    path.write_bytes(b"?" + path.read_bytes()[1:])
+    data = catalog.read_bytes()
+    catalog.write_bytes(b"?" + data[1:])
     damaged = run("cache", "verify", "--json", env=env)
     assert damaged.code == 1
-    assert damaged.json["damaged"] == [
-        {"key": "", "name": str(catalog), "problem": f"the checksum of {path.name} differs"}
-    ]
+    assert [(each["key"], each["name"]) for each in damaged.json["damaged"]] == [("", str(catalog))]
+    catalog.write_bytes(data)
     assert run("cache", "clear", "--yes", env=env).code == 0
     assert run("cache", "verify", env=env).code == 0
     with closing(sqlite3.connect(catalog)) as connection:

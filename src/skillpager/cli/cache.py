@@ -72,7 +72,7 @@ def verify(place: StoreOptions, as_json: AsJson = False) -> None:
     opened, catalog = _open(place)
     damaged = opened.verify() if opened.exists() else []
     if catalog.path.exists():
-        damaged += [DamagedEntry("", str(catalog.path), fault) for fault in catalog.verify()]
+        damaged += [DamagedEntry("", str(catalog.path), fault) for fault in catalog.faults()]
     if as_json:
         print_json({"damaged": [to_json(each) for each in damaged]})
     elif damaged:

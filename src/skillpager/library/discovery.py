@@ -12,7 +12,6 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Protocol
 
 from skillpager.display_text import one_line
 from skillpager.errors import SkillError, SkillPagerError, is_panic
@@ -107,7 +106,7 @@ class FoundSkill:
         Raises:
             SkillPagerError: The store cannot be read, or does not have it any more.
         """
-        return self.path if self.published is None else self.published.texts.read(self.name, scope)
+        return self.path if self.published is None else self.published.read(scope)
 
     def read(self, *, scope: str, max_bytes: int = MAX_SKILL_BYTES) -> Skill:
         """Return the skill with its text, from the disk or a store.
@@ -120,16 +119,6 @@ class FoundSkill:
         return source if isinstance(source, Skill) else read_skill(source, scope=scope, max_bytes=max_bytes)
 
 
-class PublishedTexts(Protocol):
-    """Where the texts of published skills are; `published.PublishedSkills`."""
-
-    def read(self, name: str, scope: str) -> Skill:
-        """Return the skill of this name."""
-
-    def bodies(self, skills: Sequence[FoundSkill]) -> Iterable[tuple[FoundSkill, str]]:
-        """Yield each skill with the body of its SKILL.md, of those that are still what was found."""
-
-
 @dataclass(frozen=True, slots=True)
 class Published:
     """What is known of a skill in the library of a shared store, beside what is known of every skill.
@@ -137,12 +126,12 @@ class Published:
     Attributes:
         version: The version of the library that brought it.
         licence: SPDX expression of its licence, or `unknown`.
-        texts: Where its text is.
+        read: Returns it with its text, in a scope as for `read_skill`.
     """
 
     version: int
     licence: str
-    texts: PublishedTexts = field(compare=False, repr=False)
+    read: Callable[[str], Skill] = field(compare=False, repr=False)
 
 
 Keep = Callable[[FoundSkill], bool]
@@ -156,12 +145,10 @@ class Reading:
 
     Attributes:
         found: The skill; None for a stub.
-        digest: That of its SKILL.md; empty if it cannot be read.
-        stamps: The state of its files; None if they are too new to tell whether they change again.
+        stamps: Those of folder and SKILL.md; None if these are too new to tell whether they change again.
     """
 
     found: FoundSkill | None
-    digest: str
     stamps: FileStamps | None
 
 
@@ -278,57 +265,52 @@ def discover(
 
     Args:
         folders: Folders to search.
-        readings: What the search before read, by folder; what has not changed since is not read again.
-            It is brought up to date.
+        readings: What the searches before have read, by absolute path; what has not changed since is not read
+            again. It is brought up to date.
         keep: Returns whether a skill is wanted, such as a `SkillFilter`; another is as if it were not there,
             and shadows none.
     """
-    before = readings or {}
-    now: dict[Path, Reading] = {}
+    readings = {} if readings is None else readings
+    before = dict(readings)
+    readings.clear()
     found: list[FoundSkill] = []
     first: dict[str, Path] = {}
     texts: set[tuple[str, str]] = set()
-    seen: set[Hashable] = set()
-    for top, (path, identity) in ((folder, each) for folder in folders for each in skill_folders(folder)):
-        if identity in seen:
-            continue
-        seen.add(identity)
-        known = before.get(path)
+    for top, path in skill_folders(folders):
+        place = path.absolute()
+        known = before.get(place)
         is_same = known is not None and known.stamps is not None and not known.stamps.changed()
-        now[path] = reading = known if known is not None and is_same else _read(path, top)
-        skill = reading.found
-        if skill is None:
+        readings[place] = reading = known if known is not None and is_same else _read(path)
+        if reading.found is None:
             continue  # a stub: its original is the skill to page
-        if skill.folder != top:  # read in a search of another folder
-            skill = replace(skill, folder=top)
-        if keep is not None and not keep(skill):
+        skill = replace(reading.found, path=path, folder=top)
+        if (keep is not None and not keep(skill)) or (skill.name, skill.digest) in texts:
             continue
-        if reading.digest and (skill.name, reading.digest) in texts:
-            continue
-        texts.add((skill.name, reading.digest))
-        if skill.problem is None and (nearest := first.setdefault(skill.name, path)) != path:
-            skill = replace(skill, shadowed_by=nearest)
+        if skill.problem is None:
+            texts.add((skill.name, skill.digest))
+            if (nearest := first.setdefault(skill.name, path)) != path:
+                skill = replace(skill, shadowed_by=nearest)
         found.append(skill)
-    if readings is not None:
-        readings.clear()
-        readings.update(now)
     return found
 
 
-def _read(path: Path, folder: Path) -> Reading:
+def _read(path: Path) -> Reading:
     try:
         with skill_faults(path):
             skill = read_skill(path, scope="body")
-            entry, digest = path / skill.files[0].path, skill.files[0].digest
-            about = digest, is_user_only(skill.metadata), stated_licence(skill.metadata), folder
+            about = skill.files[0].digest, is_user_only(skill.metadata), stated_licence(skill.metadata)
             found = FoundSkill(skill.name, skill.description, path, None, None, *about)
             is_stub = stub_of(skill.metadata) is not None
-            return Reading(None if is_stub else found, digest, take_stamps([entry, path]))
+            return Reading(None if is_stub else found, _stamps_of(path))
     except SkillPagerError as error:
-        broken = FoundSkill(shown_name(path.name), "", path, None, one_line(str(error)), folder=folder)
+        broken = FoundSkill(shown_name(path.name), "", path, None, one_line(str(error)))
         # the system may allow tomorrow what it refuses now
         passing = isinstance(error.__cause__, (OSError, MemoryError))
-        return Reading(broken, "", None if passing else take_stamps([path / ENTRY_FILE, path]))
+        return Reading(broken, None if passing else _stamps_of(path))
+
+
+def _stamps_of(path: Path) -> FileStamps | None:
+    return take_stamps([path.absolute() / ENTRY_FILE, path.absolute()])
 
 
 def locate(skill: str, folders: Callable[[], Sequence[Path]]) -> Path:
@@ -371,34 +353,31 @@ def similar_names(name: str, known: Iterable[str]) -> str:
     return f"did you mean {', '.join(close)}?" if close else ""
 
 
-def skill_folders(folder: Path) -> Iterator[tuple[Path, Hashable]]:
-    """Yield the folders with a SKILL.md at or below `folder`, each with its identity on the disk.
+def skill_folders(folders: Iterable[Path]) -> Iterator[tuple[Path, Path]]:
+    """Yield the folders with a SKILL.md at or below `folders`, each behind the search folder it is in.
 
     Folders inside a skill are not searched, and a folder that several links lead to is searched once.
     """
     searched: set[Hashable] = set()
-    bare = 0
-
-    def search(parent: Path, depth: int) -> Iterator[tuple[Path, Hashable]]:
-        nonlocal bare
-        try:
-            identity = identity_of(parent)
-            if identity in searched:
-                return
-            searched.add(identity)
-            are_folders = entries_of(parent)
-        except OSError:  # as if it were empty
-            return
-        if are_folders.get(ENTRY_FILE) is False:
-            bare -= 1
-            yield parent, identity
-            return
-        bare += 1
-        if bare > MAX_FOLDERS:
-            warn_of_size(folder, MAX_FOLDERS)
-        elif depth < MAX_DEPTH:
-            for name in sorted(name for name, is_folder in are_folders.items() if is_folder):
-                if name not in SKIPPED_FOLDERS:
-                    yield from search(parent / name, depth + 1)
-
-    return search(folder, 0)
+    for top in folders:
+        bare, waiting = 0, [(top, 0)]
+        while waiting:
+            folder, depth = waiting.pop()
+            try:
+                identity = identity_of(folder)
+                if identity in searched:
+                    continue
+                searched.add(identity)
+                are_folders = entries_of(folder)
+            except OSError:  # as if it were empty
+                continue
+            if are_folders.get(ENTRY_FILE) is False:
+                bare -= 1
+                yield top, folder
+                continue
+            bare += 1
+            if bare > MAX_FOLDERS:
+                warn_of_size(top, MAX_FOLDERS)
+            elif depth < MAX_DEPTH:
+                below = {name for name, is_folder in are_folders.items() if is_folder} - SKIPPED_FOLDERS
+                waiting += [(folder / name, depth + 1) for name in sorted(below, reverse=True)]

@@ -53,18 +53,12 @@ class _Listing:
     """The skills that a library has at the moment; replaced as a whole, so that threads need no lock.
 
     Attributes:
-        in_folders: Those that a search of the folders found.
-        in_store: The published ones.
-        found: Both, without copies.
-        usable: Those that can be paged, by name.
-        skills: The same, sorted by name.
+        found: All that were found, without copies.
+        usable: Those that can be paged, by name, in the order of their names.
     """
 
-    in_folders: list[FoundSkill]
-    in_store: list[FoundSkill]
     found: list[FoundSkill]
     usable: dict[str, FoundSkill]
-    skills: list[FoundSkill]
 
 
 class Library:
@@ -137,62 +131,56 @@ class Library:
         if (must_wait or self._is_due()) and self._searching.acquire(blocking=must_wait):
             try:
                 if fresh or self._is_due():
-                    self._listing = self._joined(self._search())
+                    self._search()
             finally:
                 self._searching.release()
         assert self._listing is not None
-        self._listing = self._joined(self._listing.in_folders)
         return self._listing
 
     def _is_due(self) -> bool:
         return time.monotonic() - self._searched >= max(RESCAN_SECONDS, RESCAN_FACTOR * self._took)
 
-    def _search(self) -> list[FoundSkill]:
-        """Search the folders; what a search has read is stored for later processes."""
-        started, folders, catalog = time.monotonic(), self.folders, self._catalog
-        is_first = self._listing is None
+    def _search(self) -> None:
+        """Search the folders, and ask the store for published skills that are no copies of those there."""
+        started = time.monotonic()
+        found = self._search_folders()
+        if self._published is not None:
+            from skillpager.library.published import beside
+
+            try:
+                found += beside(found, self._published.skills(), self.keep)
+            except StoreError:  # it is logged
+                if not found:
+                    raise
+        usable = [each for each in found if each.problem is None and each.shadowed_by is None]
+        usable.sort(key=lambda each: each.name)
+        # the first search may have read every skill, and says nothing about the next
+        self._took = time.monotonic() - started if self._listing is not None else 0.0
+        self._searched = started
+        self._listing = _Listing(found, {each.name: each for each in usable})
+
+    def _search_folders(self) -> list[FoundSkill]:
+        """Return the skills of folders; what is read is kept in the catalog for later processes."""
+        catalog = self._catalog
         try:
-            if is_first and catalog is not None:
-                self._readings = catalog.readings(folders)
+            if self._listing is None and catalog is not None:
+                self._readings = catalog.readings()
         except StoreError as error:  # to write what was read will fail, too, and warn
             logger.debug("every skill is read again: %s", error)
         before = dict(self._readings)
-        found = discover(folders, self._readings, keep=self.keep)
+        found = discover(self.folders, self._readings, keep=self.keep)
         changed = {path: each for path, each in self._readings.items() if before.get(path) is not each}
-        # a search from another folder may reach what this one does not
+        # a search of other folders may reach what this one does not
         gone = [path for path in before.keys() - self._readings if not os.path.lexists(path / ENTRY_FILE)]
         try:
-            if catalog is not None:
+            if catalog is not None and (changed or gone):
                 catalog.save_readings(changed, gone)
         except StoreError as error:
             logger.warning(
                 "what was read of skills is not stored, and is read again by each process: %s", error
             )
             self._catalog = None
-        # the first search reads every skill, and says nothing about the next
-        self._searched, self._took = started, time.monotonic() - started if before else 0.0
         return found
-
-    def _joined(self, in_folders: list[FoundSkill]) -> _Listing:
-        """Return the skills of folders, and behind them the published ones that are no copies of them."""
-        in_store: list[FoundSkill] = []
-        if self._published is not None:
-            from skillpager.library.published import beside
-
-            try:
-                in_store = self._published.skills()
-            except StoreError:  # it is logged
-                if not in_folders:
-                    raise
-        before = self._listing
-        if before is not None and in_store == before.in_store and in_folders == before.in_folders:
-            return before
-        found = in_folders + (beside(in_folders, in_store, self.keep) if in_store else [])
-        usable = {each.name: each for each in found if each.problem is None and each.shadowed_by is None}
-        skills = sorted(usable.values(), key=lambda each: each.name)
-        if before is not None and skills == before.skills:
-            skills = before.skills  # routing takes another list for other skills
-        return _Listing(in_folders, in_store, found, usable, skills)
 
     def skills(self, *, for_model: bool = False) -> list[FoundSkill]:
         """Return the skills that can be paged, sorted by name.
@@ -200,7 +188,7 @@ class Library:
         Args:
             for_model: Leave out those that only the user may start.
         """
-        return [skill for skill in self._listed().skills if not (for_model and skill.user_only)]
+        return [skill for skill in self._listed().usable.values() if not (for_model and skill.user_only)]
 
     def skill(self, name: str, *, for_model: bool = False) -> FoundSkill:
         """Return the skill of this name.
@@ -224,7 +212,7 @@ class Library:
         for each in listing.found:
             if each.name == name and each.problem:
                 raise UnknownSkillError(f"The skill {name!r} cannot be read: {each.problem}")
-        known = [each.name for each in listing.skills if not (for_model and each.user_only)]
+        known = [name for name, each in listing.usable.items() if not (for_model and each.user_only)]
         hint = similar_names(name, known) or "ask for the list of skills."
         raise UnknownSkillError(f"There is no skill named {name!r} among {len(known)}: {hint}")
 
@@ -267,17 +255,17 @@ class Library:
             raise SettingsError("The query is empty: say in a sentence what the agent is about to do.")
         if k < 1:
             raise SettingsError(f"k is {k}: ask for at least one skill.")
+        # arrays, which a list of names needs not
         from skillpager.library.copies import fold_route
-        from skillpager.library.routing.router import (  # arrays: a list of names needs none
-            load_router,
-            route_query,
-        )
+        from skillpager.library.routing.router import load_router, route_query
         from skillpager.library.routing.routes import for_models
+        from skillpager.library.routing.word_index import index_faults
 
-        skills = self._listed().skills
+        skills = self.skills()
         words = self._words.search(skills, progress)
         hidden = sum(skill.user_only for skill in skills) if for_model else 0
-        found = route_query(words, skills, query, k=k + hidden + SPARE_ROUTED, model=load_router())
+        with index_faults(self._words.folder):
+            found = route_query(words, skills, query, k=k + hidden + SPARE_ROUTED, model=load_router())
         folded = fold_route(for_models(found, k + SPARE_ROUTED) if hidden else found, k=k)
         licensed = (replace(routed, licence=licence_of(routed.skill)) for routed in folded.skills)
         return replace(folded, skills=tuple(licensed))
@@ -288,7 +276,7 @@ class Library:
         Args:
             progress: Called with the number of skills that were read and of all.
         """
-        self._words.search(self._listed().skills, progress)
+        self._words.search(self.skills(), progress)
 
     @cached_property
     def _words(self) -> "LibraryWords":
@@ -298,8 +286,7 @@ class Library:
 
         if self._catalog is None:
             return LibraryWords(WordIndex(None))
-        skills = self._listed().skills
-        folders = sorted({str(skill.folder.absolute()) for skill in skills if skill.folder})
+        folders = sorted({str(skill.folder.absolute()) for skill in self.skills() if skill.folder})
         keep = repr(self.keep) if is_dataclass(self.keep) else type(self.keep).__qualname__
         return LibraryWords(WordIndex(self._catalog.words_of((folders, self.place, keep))))
 

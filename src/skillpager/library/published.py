@@ -1,17 +1,15 @@
 """Skills in the library of a shared store: published by one host, offered by processes without their folders.
 
-A process has the list of published skills in memory, asks for the version of the library every few seconds
-while it is used, and reads what is new.
+A process has the list of published skills in memory, and reads what is new when it asks for the list.
 """
 
 import hashlib
 import json
 import logging
-import threading
-import time
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -34,22 +32,16 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# seconds between two looks at the version, and most seconds that a caller waits for one: a database that is
-# away must not slow down what is answered from memory
-POLL_SECONDS = 2.0
-WAIT_SECONDS = 0.5
-# characters of the texts of skills that stay in memory beside those of their indexes
+# characters of the texts of skills that stay in memory, for pages while the store is away
 MAX_KEPT_CHARS = 16 * 1024**2
 # most bytes of a published skill's text: many times what a skill may have
 MAX_CONTENT_BYTES = 256 * 1024**2
 # a longer name has no place in an index of the database
 MAX_NAME_BYTES = 1_000
-# skills whose texts are read together
-TEXT_BATCH = 200
 
 
 class PublishedSkills:
-    """The published skills of one library, mirrored in memory. Thread-safe.
+    """The published skills of one library, mirrored in memory.
 
     Args:
         library: The library in its store.
@@ -61,52 +53,36 @@ class PublishedSkills:
     def __init__(self, library: "PostgresLibrary") -> None:
         self.place = library.place
         self._library = library
-        self._version = (0, 0)
+        self._version: tuple[int, int] | None = None
         self._by_name: dict[str, FoundSkill] = {}
-        self._skills: list[FoundSkill] | None = None
         self._texts = LRUCache[tuple[str, int], Skill](
             MAX_KEPT_CHARS, lambda skill: sum(len(file.text) for file in skill.files)
         )
-        self._turn = threading.Lock()
-        self._due = 0.0
-        self._failure: StoreError | None = None
+        self._is_away = False
 
     def skills(self) -> list[FoundSkill]:
-        """Return the skills by name: the same list until one changes, for which the store is asked at times.
+        """Return the skills by name, as the store has them now; while it is away, as it had them last.
 
-        While the store is away the list stays as it is.
+        One thread at a time may call it. That the store is away is logged once, until it is back.
 
         Raises:
             StoreError: The store cannot be read, and never could.
         """
-        is_due = time.monotonic() >= self._due
-        if self._skills is None and (is_due or self._failure is None):
-            self._poll()
-        elif is_due and not self._turn.locked():
-            poll = threading.Thread(target=self._poll, daemon=True)
-            poll.start()
-            poll.join(WAIT_SECONDS)
-        if self._skills is None:
-            raise self._failure or StoreError(f"{self.place} has not been read yet.")
-        return self._skills
-
-    def _poll(self) -> None:
-        """Read what has changed; that the store is away is logged once, until it is back."""
-        with self._turn:
-            try:
-                self._refresh()
-                self._failure = None
-            except StoreError as error:
-                if self._failure is None:
-                    logger.warning("the list of published skills stays as it is for now: %s", error)
-                self._failure = error
-            self._due = time.monotonic() + POLL_SECONDS
+        try:
+            self._refresh()
+            self._is_away = False
+        except StoreError as error:
+            if not self._is_away:
+                logger.warning("the list of published skills stays as it is for now: %s", error)
+            self._is_away = True
+            if self._version is None:
+                raise
+        return [self._by_name[name] for name in sorted(self._by_name)]
 
     def _refresh(self) -> None:
-        version, changed = self._library.changes(self._version)
-        if self._skills is not None and version == self._version:
-            return
-        is_reset = version[0] != self._version[0] or version[1] < self._version[1]
+        before = self._version or (0, 0)
+        version, changed = self._library.changes(before)
+        is_reset = version[0] != before[0] or version[1] < before[1]
         by_name = {} if is_reset else dict(self._by_name)
         for number, skill in changed:
             if isinstance(skill, str):
@@ -121,11 +97,9 @@ class PublishedSkills:
                 skill.digest,
                 skill.user_only,
                 skill.stated_licence,
-                published=Published(number, skill.licence, self),
+                published=Published(number, skill.licence, partial(self._read, skill.name, number)),
             )
-        if self._skills is None or by_name != self._by_name:
-            self._by_name, self._skills = by_name, [by_name[name] for name in sorted(by_name)]
-        self._version = version
+        self._by_name, self._version = by_name, version
 
     def find(self, name: str) -> FoundSkill | None:
         """Return the skill of this name; None if there is none.
@@ -136,45 +110,21 @@ class PublishedSkills:
         self.skills()
         return self._by_name.get(name)
 
-    def read(self, name: str, scope: str) -> Skill:
+    def _read(self, name: str, version: int, scope: str) -> Skill:
         """Return the skill of this name with its text, in a scope as for `read_skill`.
 
         Raises:
             SkillError: It is not there any more, or damaged.
             StoreError: The store cannot be read.
         """
-        found = self._by_name.get(name)
-        version = found.published.version if found is not None and found.published is not None else 0
         skill = self._texts.get((name, version))
         if skill is None:
             content = self._library.contents([name]).get(name)
             if content is None:
                 raise SkillError(f"The skill {name!r} is not in the library {self.place} any more.")
-            version, data = content
+            version, data = content  # perhaps a later one
             skill = self._texts.put((name, version), unpack_skill(data, f"{name!r} of {self.place}"))
         return replace(skill, files=skill.files[:1]) if scope == "body" else skill
-
-    def bodies(self, skills: Sequence[FoundSkill]) -> Iterator[tuple[FoundSkill, str]]:
-        """Yield each skill with the body of its SKILL.md, of those that are still what was found.
-
-        A skill whose text is damaged is left out, with a warning.
-
-        Raises:
-            StoreError: The store cannot be read.
-        """
-        for start in range(0, len(skills), TEXT_BATCH):
-            batch = skills[start : start + TEXT_BATCH]
-            contents = self._library.contents([skill.name for skill in batch])
-            for found in batch:  # the order of equal skills in a route is that of their words in the index
-                if found.name not in contents:
-                    continue
-                try:
-                    entry = unpack_skill(contents[found.name][1], f"{found.name!r} of {self.place}").files[0]
-                except SkillError as error:
-                    logger.warning("routing does not find %r: %s", found.name, error)
-                    continue
-                if entry.digest == found.digest:
-                    yield found, entry.text[entry.body_start :]
 
 
 def published_skills(store: "Store", library: str) -> PublishedSkills | None:
@@ -221,7 +171,8 @@ class Publisher:
         self._tops = {skill.path: skill.folder for skill in found}
         usable = (skill for skill in found if skill.problem is None and skill.shadowed_by is None)
         self._owners = {skill.name: skill.path for skill in usable}
-        self._states = {skill.name: skill.state for skill in _present(library)}
+        _, present = library.changes()
+        self._states = {skill.name: skill.state for _, skill in present if isinstance(skill, PublishedSkill)}
         self.names: set[str] = set()
         self.changed = 0
 
@@ -268,11 +219,6 @@ class Publisher:
         """
         gone = sorted(self._states.keys() - self.names)
         return self._library.remove(gone) if gone else []
-
-
-def _present(library: "PostgresLibrary") -> list[PublishedSkill]:
-    _, changed = library.changes()
-    return [skill for _, skill in changed if isinstance(skill, PublishedSkill)]
 
 
 def pack_skill(skill: Skill) -> bytes:

@@ -8,27 +8,20 @@ import hashlib
 import json
 import os
 import shutil
-import sqlite3
 import time
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from pathlib import Path
 
 from skillpager.files import FileStamps
 from skillpager.library.discovery import FoundSkill, Reading
+from skillpager.parsing.skill import ENTRY_FILE
 from skillpager.stores.sqlite import Database, Schema
 
-FILE_NAME, WORDS = "catalog.db", "words"
-SEPARATOR = os.fsencode(os.sep)
-AFTER_SEPARATOR = bytes([SEPARATOR[0] + 1])
-# "SkCt" in ASCII
-APPLICATION_ID = 0x536B4374
-# raise it when the table changes: the catalog is then made again
-VERSION = 8
 SCHEMA = Schema(
     "catalog of skills",
-    APPLICATION_ID,
-    VERSION,
+    0x536B4374,  # "SkCt" in ASCII
+    9,  # raise it when the table changes: the catalog is then made again
     ("CREATE TABLE readings (path BLOB PRIMARY KEY, reading TEXT NOT NULL) WITHOUT ROWID",),
 )
 # raise it when terms, fields or their packing change: the words of libraries are then indexed again
@@ -52,8 +45,8 @@ class Catalog:
     """
 
     def __init__(self, folder: Path) -> None:
-        self.path = folder.absolute() / FILE_NAME
-        self.words = self.path.with_name(WORDS)
+        self.path = folder.absolute() / "catalog.db"
+        self.words = self.path.with_name("words")
         self._database = Database(self.path, schema=SCHEMA)
 
     def clear(self) -> None:
@@ -61,13 +54,9 @@ class Catalog:
         self._database.write(lambda connection: connection.execute("DELETE FROM readings"))
         shutil.rmtree(self.words, ignore_errors=True)
 
-    def verify(self) -> list[str]:
-        """Return what is damaged, by reading everything; nothing is changed."""
-        from skillpager.library.routing.word_index import damaged_files  # a list of names needs none
-
-        if faults := self._database.faults():
-            return faults
-        return [problem for folder in self._word_folders() for problem in damaged_files(folder)]
+    def faults(self) -> list[str]:
+        """Return what is damaged in the file; nothing is changed."""
+        return self._database.faults()
 
     def words_of(self, library: object) -> Path:
         """Return the folder of the index of a library's words, and delete those that nobody uses any more.
@@ -77,65 +66,49 @@ class Catalog:
         """
         digest = hashlib.sha256(f"{WORDS_VERSION} {library!r}".encode("utf-8", "replace")).hexdigest()
         folder = self.words / digest[:16]
-        for each in self._word_folders():
+        for each in self.words.iterdir() if self.words.is_dir() else ():
             if each != folder and time.time() - each.stat().st_mtime > KEPT_SECONDS:
                 shutil.rmtree(each, ignore_errors=True)
         return folder
 
-    def _word_folders(self) -> list[Path]:
-        return sorted(self.words.iterdir()) if self.words.is_dir() else []
-
-    def readings(self, folders: Iterable[Path]) -> dict[Path, Reading]:
-        """Return what was read of the folders at and below `folders`, by folder."""
-
-        def select(connection: sqlite3.Connection) -> dict[Path, Reading]:
-            found = {}
-            # paths below a folder lie between `folder/` and the bytes that end with the next character; one
-            # row at a time: those of thousands of skills would take as much memory as what is made of them
-            statement = "SELECT * FROM readings WHERE path = ? OR (path > ? AND path < ?)"
-            for folder in folders:
-                above = os.fsencode(folder.absolute())
-                below = above.rstrip(SEPARATOR) + SEPARATOR
-                for path, text in connection.execute(statement, (above, below, below[:-1] + AFTER_SEPARATOR)):
-                    place = folder / os.fsdecode(path[len(below) :])
-                    with suppress(ValueError, KeyError, TypeError):  # a damaged one is read again
-                        found[place] = _from_text(text, place, folder)
-            return found
-
-        return self._database.read(select)
+    def readings(self) -> dict[Path, Reading]:
+        """Return what was read of all folders, by absolute path."""
+        rows = self._database.read(lambda connection: connection.execute("SELECT * FROM readings").fetchall())
+        found = {}
+        for path, text in rows:
+            place = Path(os.fsdecode(path))
+            with suppress(ValueError, LookupError, TypeError):  # a damaged one is read again
+                found[place] = _from_text(text, place)
+        return found
 
     def save_readings(self, changed: Mapping[Path, Reading], gone: Collection[Path]) -> None:
         """Write what was read of some folders, and forget others."""
-        rows = [(os.fsencode(path.absolute()), _as_text(path, each)) for path, each in changed.items()]
-        paths = [(os.fsencode(path.absolute()),) for path in gone]
+        rows = [(os.fsencode(path), _as_text(each)) for path, each in changed.items()]
+        self._database.write(
+            lambda connection: (
+                connection.executemany(
+                    "DELETE FROM readings WHERE path = ?", [(os.fsencode(path),) for path in gone]
+                ),
+                connection.executemany("INSERT OR REPLACE INTO readings VALUES (?, ?)", rows),
+            )
+        )
 
-        def write(connection: sqlite3.Connection) -> None:
-            connection.executemany("DELETE FROM readings WHERE path = ?", paths)
-            connection.executemany("INSERT OR REPLACE INTO readings VALUES (?, ?)", rows)
 
-        self._database.write(write)
-
-
-def _as_text(path: Path, reading: Reading) -> str:
-    """Return a reading as JSON, in which the paths of stamps are relative to the skill's folder."""
-    skill = reading.found or FoundSkill("", "", path, None, None)
-    stamps = reading.stamps
-    return json.dumps(
-        {
-            "is_stub": reading.found is None,
-            "skill": [skill.name, skill.description, skill.problem, skill.user_only, skill.stated_licence],
-            "digest": reading.digest,
-            "stamps": stamps and [stamps.state, *(os.path.relpath(each, path) for each in stamps.paths)],
-        }
+def _as_text(reading: Reading) -> str:
+    """Return a reading as JSON, without its paths."""
+    skill, stamps = reading.found, reading.stamps
+    about = skill and (
+        *(skill.name, skill.description, skill.problem),
+        *(skill.digest, skill.user_only, skill.stated_licence),
     )
+    return json.dumps({"skill": about, "state": stamps and stamps.state})
 
 
-def _from_text(text: str, place: Path, folder: Path) -> Reading:
+def _from_text(text: str, place: Path) -> Reading:
     form = json.loads(text)
-    name, description, problem, user_only, licence = form["skill"]
-    digest, stamps = form["digest"], form["stamps"]
-    if stamps is not None:
-        state, *paths = stamps
-        stamps = FileStamps(tuple(os.fspath(place / each) for each in paths), state)
-    skill = FoundSkill(name, description, place, None, problem, digest, user_only, licence, folder)
-    return Reading(None if form["is_stub"] else skill, digest, stamps)
+    about, state = form["skill"], form["state"]
+    stamps = FileStamps((os.fspath(place / ENTRY_FILE), os.fspath(place)), state) if state else None
+    if about is None:
+        return Reading(None, stamps)
+    name, description, *others = about
+    return Reading(FoundSkill(name, description, place, None, *others), stamps)

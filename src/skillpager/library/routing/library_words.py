@@ -3,26 +3,15 @@
 import hashlib
 import json
 import logging
-import math
 import threading
-import time
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
-from skillpager.errors import SkillPagerError, StoreError
+from skillpager.errors import SkillError
 from skillpager.library.discovery import FoundSkill, Progress, skill_faults
-from skillpager.library.routing.word_index import (
-    DamagedIndexError,
-    Terms,
-    WordIndex,
-    WordSearch,
-    field_terms,
-)
-from skillpager.parsing.skill import read_skill
+from skillpager.library.routing.word_index import Terms, WordIndex, WordIndexError, WordSearch, field_terms
 
 logger = logging.getLogger(__name__)
-
-# seconds until published skills that their store did not give are asked for again
-RETRY_SECONDS = 10.0
 
 
 class LibraryWords:
@@ -37,53 +26,52 @@ class LibraryWords:
         self._lock = threading.Lock()
         self._skills: Sequence[FoundSkill] = ()
         self._search: WordSearch | None = None
-        self._retry_at = math.inf
-        self._failure: StoreError | None = None
+
+    @property
+    def folder(self) -> Path | None:
+        """The folder of the index; None if it is in memory."""
+        return self._index.folder
 
     def search(self, skills: Sequence[FoundSkill], progress: Progress | None = None) -> WordSearch:
         """Return the words of all skills.
 
+        An index that cannot be used is deleted, and the words stay in memory.
+
         Args:
-            skills: The skills; the same object until one changes.
+            skills: The skills.
             progress: Called with the number of skills that were read and of all.
 
         Raises:
-            StoreError: The texts of published skills cannot be read, and those of no other skill are known.
+            StoreError: The texts of published skills cannot be read, or another process writes for too long.
         """
         with self._lock:
-            if self._search is None or skills is not self._skills or time.monotonic() >= self._retry_at:
-                self._search, self._skills = self._follow(skills, progress), skills
-                if self._failure is not None:
-                    self._retry_at = time.monotonic() + RETRY_SECONDS
-                    if not self._search.is_any:
-                        self._search, failure = None, self._failure
-                        raise failure
-                    logger.warning("the words of published skills cannot be read: %s", self._failure)
+            if self._search is None or skills != self._skills:
+                try:
+                    self._search = self._updated(skills, progress)
+                except WordIndexError as error:
+                    logger.warning("%s They are read again, and stay in memory.", error)
+                    self._index.delete()
+                    self._index = WordIndex(None)
+                    self._search = self._updated(skills, progress)
+                self._skills = skills
             if progress is not None:
                 progress(len(skills), len(skills))
             return self._search
 
-    def _follow(self, skills: Sequence[FoundSkill], progress: Progress | None) -> WordSearch:
-        """Bring the index in step with the skills; one that is damaged is made again."""
-        for _ in range(2):
-            try:
-                return self._update(skills, progress)
-            except DamagedIndexError as error:
-                logger.warning("%s It is made again.", error)
-                self._index.delete()
-            except StoreError as error:
-                logger.warning("%s They stay in memory, and each process reads them again.", error)
-                break
-        self._index = WordIndex(None)
-        return self._update(skills, progress)
-
-    def _update(self, skills: Sequence[FoundSkill], progress: Progress | None) -> WordSearch:
-        by_key = {key_of(skill.name, skill.digest): skill for skill in skills}
-        self._failure, self._retry_at = None, math.inf
+    def _updated(self, skills: Sequence[FoundSkill], progress: Progress | None) -> WordSearch:
+        by_key = {key_of(skill): skill for skill in skills}
 
         def read(keys: Sequence[int]) -> Iterator[tuple[int, Terms]]:
-            for found, body in self._bodies([by_key[key] for key in keys]):
-                yield key_of(found.name, found.digest), field_terms(found.name, found.description, body)
+            for key in keys:
+                found = by_key[key]
+                try:
+                    with skill_faults(found.path):
+                        file = found.read(scope="body").files[0]
+                except SkillError as error:
+                    logger.warning("routing does not find %r: %s", found.name, error)
+                    continue
+                if file.digest == found.digest:  # else the next search finds what it is now
+                    yield key, field_terms(found.name, found.description, file.text[file.body_start :])
 
         def report(done: int) -> None:
             if progress is not None:
@@ -92,30 +80,8 @@ class LibraryWords:
         self._index.update(by_key.keys(), read, report)
         return self._index.search(by_key)
 
-    def _bodies(self, skills: Sequence[FoundSkill]) -> Iterator[tuple[FoundSkill, str]]:
-        """Yield skills with the bodies of their SKILL.md, of those that are still what discovery read."""
-        published = [skill for skill in skills if skill.published is not None]
-        for found in skills:
-            if found.published is None and (body := _body_of(found)) is not None:
-                yield found, body
-        if published and published[0].published is not None:
-            try:
-                yield from published[0].published.texts.bodies(published)
-            except StoreError as error:
-                self._failure = error
 
-
-def _body_of(found: FoundSkill) -> str | None:
-    try:
-        with skill_faults(found.path):
-            file = read_skill(found.path, scope="body").files[0]
-            return file.text[file.body_start :] if file.digest == found.digest else None
-    except SkillPagerError as error:
-        logger.debug("routing does not find %r: %s", found.name, error)
-        return None
-
-
-def key_of(name: str, digest: str) -> int:
+def key_of(skill: FoundSkill) -> int:
     """Return the key of a skill: 64 bits of a hash of its name and of the digest of its SKILL.md."""
-    content = json.dumps([name, digest]).encode()
+    content = json.dumps([skill.name, skill.digest]).encode()
     return int.from_bytes(hashlib.blake2b(content, digest_size=8).digest(), "little")

@@ -4,7 +4,6 @@ Scores of the fields of a skill are summed, never their texts mixed: a word in a
 than the same word in a body.
 """
 
-import json
 import os
 import re
 import shutil
@@ -14,7 +13,6 @@ import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
-from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import cast
 
@@ -38,14 +36,14 @@ MOST_COUNTED = 255  # occurrences of a term in a text: BM25 is flat long before
 # no term holds it, and the index splits texts at spaces
 PAIR_JOINT = "+"
 
-KEY, COUNTS, META = "key", "counts", "meta.json"
+KEY, COUNTS = "key", "counts"
 # a field with one term in every skill: how many hold it tells whether skills that were deleted still count
 ALL = "all"
 WRITER_BYTES = 32_000_000
 # skills that are added together; what is done is not lost when the process ends
 BATCH = 1_000
-# seconds to wait for a process that writes, if nothing comes of it
-BUSY_SECONDS = 60.0
+# seconds to wait for a process that writes: half an hour is enough for 100,000 skills
+BUSY_SECONDS = 1800.0
 
 Terms = tuple[list[str], ...]
 # yields the key and the terms of each field of skills, of those that can still be read
@@ -127,8 +125,8 @@ def read_counts(packed: Sequence[bytes], wanted: HashArray) -> tuple[NDArray[np.
     return found, lengths
 
 
-class DamagedIndexError(StoreError):
-    """The files of an index are not what was written."""
+class WordIndexError(StoreError):
+    """An index that cannot be used: damaged, or in a folder that cannot be read or written."""
 
 
 def _schema() -> tantivy.Schema:
@@ -166,10 +164,10 @@ class WordIndex:
             report: Called with the number of wanted skills that are in the index.
 
         Raises:
-            DamagedIndexError: The index cannot be read.
-            StoreError: It cannot be written, or another process has written for too long.
+            WordIndexError: The index cannot be read or written.
+            StoreError: Another process has written for too long.
         """
-        with self._lock, _faults(self.folder):
+        with self._lock, index_faults(self.folder):
             index = self._open()
             index.reload()
             if _keys_of(index) == set(wanted):
@@ -197,7 +195,7 @@ class WordIndex:
 
     def search(self, keys: Iterable[int]) -> "WordSearch":
         """Return the index as it is now, for a library whose skills have these keys."""
-        with self._lock, _faults(self.folder):
+        with self._lock, index_faults(self.folder):
             return WordSearch(self._open().searcher(), keys)
 
     def delete(self) -> None:
@@ -213,8 +211,6 @@ class WordIndex:
                 for folder in (self.folder.parent, self.folder):
                     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
                 os.utime(self.folder)  # it is in use
-                if problem := next(damaged_files(self.folder), ""):
-                    raise DamagedIndexError(f"{self.folder} is damaged: {problem}")
             index = tantivy.Index(_SCHEMA, None if self.folder is None else str(self.folder))
             index.config_reader("manual")
             self._index = index
@@ -222,16 +218,13 @@ class WordIndex:
 
     def _writer(self, index: tantivy.Index) -> tantivy.IndexWriter:
         """Return the writer of the index, which one process has at a time."""
-        until, seen = 0.0, -1.0
+        until = time.monotonic() + BUSY_SECONDS
         while True:
             try:
                 return index.writer(WRITER_BYTES, 1)
             except ValueError as error:
-                if "Lock" not in str(error) or self.folder is None:
+                if "Lock" not in str(error):
                     raise
-                written = (self.folder / META).stat().st_mtime
-                if written != seen:  # the other process is getting on
-                    until, seen = time.monotonic() + BUSY_SECONDS, written
                 if time.monotonic() > until:
                     raise StoreError(
                         f"Another process has written {self.folder} for {BUSY_SECONDS:.0f} s: "
@@ -253,7 +246,6 @@ class WordSearch:
         self._searcher = searcher
         self._places = {key: place for place, key in enumerate(keys)}
         self.size = len(self._places)
-        self.is_any = searcher.num_docs > 0
         self._has_gone = searcher.doc_freq(ALL, ALL) > searcher.num_docs
 
     def holders(self, field: str, terms: Iterable[str]) -> NDArray[np.int64]:
@@ -303,45 +295,12 @@ def _keys_of(index: tantivy.Index) -> set[int]:
     return set(cast("list[int]", searcher.fast_field_values(KEY, [address for _, address in hits])))
 
 
-def damaged_files(folder: Path) -> Iterator[str]:
-    """Yield which files of an index differ from their checksums.
-
-    tantivy itself compares no checksums when it opens an index, and panics in the middle of damaged data.
-    """
-    try:
-        meta = json.loads((folder / META).read_text(encoding="utf-8"))
-        names = {each["segment_id"].replace("-", "") for each in meta["segments"]}
-    except FileNotFoundError:
-        return
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        yield f"{META} cannot be read ({error})"
-        return
-    for path in sorted(folder.iterdir()):
-        if path.stem in names and path.suffix != ".del":
-            try:
-                with path.open("rb") as file, mmap(file.fileno(), 0, access=ACCESS_READ) as data:
-                    # behind the data stand a note with their checksum, its size, and a number
-                    size = int.from_bytes(data[-8:-4], "little")
-                    note = json.loads(data[-8 - size : -8])
-                    with memoryview(data) as view, view[: -8 - size] as content:
-                        if zlib.crc32(content) != note["crc"]:
-                            yield f"the checksum of {path.name} differs"
-            except FileNotFoundError:
-                continue  # another process has merged it
-            except (OSError, ValueError, KeyError, TypeError):
-                yield f"{path.name} is cut off"
-
-
 @contextmanager
-def _faults(folder: Path | None) -> Iterator[None]:
+def index_faults(folder: Path | None) -> Iterator[None]:
     """Raise what tantivy raises as an error that names the index."""
     try:
         yield
-    except StoreError:
-        raise
-    except OSError as error:
-        raise StoreError(f"The words of skills cannot be stored in {folder}: {error}.") from error
     except BaseException as error:
-        if not isinstance(error, ValueError) and not is_panic(error):
+        if not isinstance(error, (OSError, ValueError)) and not is_panic(error):
             raise
-        raise DamagedIndexError(f"The words of skills in {folder} cannot be used: {error}.") from error
+        raise WordIndexError(f"The words of skills in {folder} cannot be used: {error}.") from error
