@@ -14,7 +14,6 @@ from skillpager.library.checks import (
     listing_findings,
     overlap_findings,
 )
-from skillpager.library.filters import _read_folder
 from skillpager.library.skill_checks import CheckedSkill, Finding, Kind, Severity
 from skillpager.types import Skill
 
@@ -177,14 +176,11 @@ def test_licences_that_are_missing_or_unknown(tmp_path: Path) -> None:
         assert (finding.kind, finding.line, finding.value) == (Kind.LICENCE, 4, stated)
     file.write_text(f"---\nname: a\ndescription: {DESCRIPTION}\n---\nText.\n")
     (file.parent / "package.json").write_text('{"license": "Our own"}')
-    _read_folder.cache_clear()
     assert "package.json states no licence that is known" in the(tmp_path).problem
     (file.parent / "package.json").write_text('{"license": "MIT"}')
-    _read_folder.cache_clear()
     assert check(tmp_path) == []
     # the text of a licence file is for people to read
     (file.parent / "package.json").rename(file.parent / "LICENSE")
-    _read_folder.cache_clear()
     assert check(tmp_path) == []
 
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from skillpager.display_text import percent
 from skillpager.library.copies import fold
-from skillpager.library.discovery import Progress, skill_folders, stub_of
+from skillpager.library.discovery import Progress, no_progress, skill_folders, stub_of
 from skillpager.library.skill_checks import (
     CheckedSkill,
     Finding,
@@ -71,7 +71,7 @@ def check_library(
     *,
     ignore: Collection[Kind] = (),
     encoder: "Encoder | None" = None,
-    progress: Progress = lambda _done, _total: None,
+    progress: Progress = no_progress,
 ) -> LibraryCheck:
     """Return what to mend in the skills of some folders; stubs are left out.
 
@@ -84,14 +84,14 @@ def check_library(
     skills: list[CheckedSkill] = []
     findings: list[Finding] = []
     unreadable = 0
-    places = list(skill_folders(folders))
-    for number, (top, path) in enumerate(places, 1):
+    places = [path for _, path in skill_folders(folders)]
+    for number, path in enumerate(places, 1):
         checked = read_for_check(path)
         if isinstance(checked, Finding):
             findings.append(checked)
             unreadable += 1
         elif stub_of(checked.skill.metadata) is None:
-            findings += check_skill(checked, top=top)
+            findings += check_skill(checked)
             # there may be thousands
             skills.append(replace(checked, skill=replace(checked.skill, files=checked.skill.files[:1])))
         progress(number, len(places))

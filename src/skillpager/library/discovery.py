@@ -78,15 +78,14 @@ class FoundSkill:
     Attributes:
         name: Its name.
         description: Its description, possibly empty.
-        path: Its folder.
-        shadowed_by: Folder of the skill that is used instead because it has the same name; None if there is
-            none.
+        path: Its folder; of a published skill no place on the disk.
+        shadowed_by: Folder of the skill of the same name that is used instead; None if there is none.
         problem: Why it cannot be read; None if it can.
         digest: That of its SKILL.md; empty if it cannot be read.
         user_only: Whether its front matter says that only the user may start it, no model.
         stated_licence: The licence that its front matter states, as text; empty if it states none.
         folder: The search folder in which it was found; None for a skill that was not searched for.
-        published: Where it comes from if that is a shared store: its path is then no place on the disk.
+        published: Where it comes from if that is a shared store.
     """
 
     name: str
@@ -101,18 +100,14 @@ class FoundSkill:
     published: "Published | None" = field(default=None, metadata=HIDDEN)
 
     def source(self, scope: str) -> Path | Skill:
-        """Return what a pager makes an index of: the folder, or the skill itself if it is in a store.
-
-        Raises:
-            SkillPagerError: The store cannot be read, or does not have it any more.
-        """
+        """Return what a pager makes an index of: the folder, or the skill itself if it is in a store."""
         return self.path if self.published is None else self.published.read(scope)
 
     def read(self, *, scope: str, max_bytes: int = MAX_SKILL_BYTES) -> Skill:
-        """Return the skill with its text, from the disk or a store.
+        """Return the skill with its text.
 
         Raises:
-            SkillError: It cannot be read.
+            SkillError: It cannot be read, or is not in its store any more.
             StoreError: The store cannot be read.
         """
         source = self.source(scope)
@@ -137,6 +132,10 @@ class Published:
 Keep = Callable[[FoundSkill], bool]
 # called with the number of skills that were read, and of all
 Progress = Callable[[int, int], None]
+
+
+def no_progress(done: int, total: int) -> None:
+    """Tell nobody."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,6 @@ names and texts of licences are `unknown`.
 import json
 import os
 import re
-import time
 from collections.abc import Collection
 from dataclasses import dataclass
 from functools import lru_cache
@@ -15,22 +14,23 @@ from pathlib import Path
 
 from skillpager.display_text import one_line
 from skillpager.errors import SettingsError
-from skillpager.files import entries_of, read_bounded
+from skillpager.files import read_bounded
 from skillpager.library.discovery import MAX_STATED_CHARS, FoundSkill
 from skillpager.parsing.skill import ENTRY_FILE
 from skillpager.settings import Settings
 
 UNKNOWN = "unknown"
 
-# folders that are searched, the skill's own and those above: MARKETPLACE/plugins/PLUGIN/skills/SKILL is five
+# the skill's folder and those above: MARKETPLACE/plugins/PLUGIN/skills/SKILL is five
 MAX_LEVELS = 8
 MAX_MANIFEST_BYTES = 64 * 1024
 MAX_SHOWN_CHARS = 40
-# seconds after which manifests are read again
-KEPT_SECONDS = 60.0
 # files that state a licence as `license`
 _MANIFESTS = (".claude-plugin/plugin.json", "package.json")
-LICENCE_FILE = re.compile(r"(?:(?:un)?licen[cs]e|copying)(?:[-_.].*)?", re.IGNORECASE)
+# their texts are for people to read
+LICENCE_FILES = [
+    f"{name}{suffix}" for name in ("LICENSE", "LICENCE", "COPYING") for suffix in ("", ".md", ".txt")
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,53 +50,32 @@ def licence_of(found: FoundSkill) -> str:
     """Return the SPDX expression of a skill's licence; of a published one as its publisher read it."""
     if found.published is not None:
         return found.published.licence
-    return read_licence(found.path, found.stated_licence, top=found.folder).expression
+    return read_licence(found.path, found.stated_licence).expression
 
 
-def read_licence(folder: Path, stated: str = "", *, top: Path | None = None) -> Licence:
+def read_licence(folder: Path, stated: str = "") -> Licence:
     """Return the licence of the skill in a folder.
 
     Args:
         folder: The skill's folder.
         stated: The licence that its front matter states (`discovery.stated_licence`). Without one, the
-            nearest folder with a manifest or licence file decides: the skill's own, or one above it, up to
-            `top` or the root of the plugin or repository.
-        top: The search folder in which the skill was found.
+            nearest manifest or licence file decides: in the skill's folder, or one above it, up to the root
+            of the repository.
     """
     if stated:
         return Licence(recognise_name(stated), folder / ENTRY_FILE)
     real = Path(os.path.realpath(folder))
-    above = None if top is None else Path(os.path.realpath(top))
-    nearest = None
     for place in (real, *real.parents)[:MAX_LEVELS]:
-        if place in (Path.home(), Path(place.anchor)) and place != above:
+        if place in (Path.home(), Path(place.anchor)):
             break  # whose files say nothing about all that is below
-        licence, is_plugin, is_repository = _read_folder(place, int(time.monotonic() / KEPT_SECONDS))
-        nearest = nearest or licence
-        if nearest and (is_plugin or is_repository or place in (real, above)):
-            return nearest
-        if is_repository:
+        for manifest in _MANIFESTS:
+            if stated := _stated_by(place / manifest):
+                return Licence(recognise_name(stated), place / manifest)
+        if file := next((place / name for name in LICENCE_FILES if (place / name).is_file()), None):
+            return Licence(UNKNOWN, file)
+        if (place / ".git").exists():
             break
     return Licence(UNKNOWN, None)
-
-
-@lru_cache(10_000)  # many skills share their folders
-def _read_folder(folder: Path, _period: int) -> tuple[Licence | None, bool, bool]:
-    """Return the licence of a folder, and whether it is the root of a plugin and of a repository.
-
-    A licence file without a manifest is an unknown licence.
-    """
-    try:
-        entries = entries_of(folder)
-    except OSError:  # as if it were empty
-        return None, False, False
-    roots = entries.get(".claude-plugin") is True, ".git" in entries
-    for manifest in _MANIFESTS:
-        if manifest.partition("/")[0] in entries and (stated := _stated_by(folder / manifest)):
-            return Licence(recognise_name(stated), folder / manifest), *roots
-    files = (name for name, is_folder in entries.items() if not is_folder and LICENCE_FILE.fullmatch(name))
-    file = min(files, default=None)
-    return Licence(UNKNOWN, folder / file) if file else None, *roots
 
 
 def _stated_by(manifest: Path) -> str:

@@ -6,7 +6,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, is_dataclass, replace
+from dataclasses import is_dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,6 +19,7 @@ from skillpager.library.discovery import (
     Progress,
     Reading,
     discover,
+    no_progress,
     search_folders,
     similar_names,
     skill_faults,
@@ -46,19 +47,6 @@ RESCAN_SECONDS = 2.0
 RESCAN_FACTOR = 20.0
 # further ones, of which some take the places of folded copies
 SPARE_ROUTED = 10
-
-
-@dataclass(frozen=True, slots=True)
-class _Listing:
-    """The skills that a library has at the moment; replaced as a whole, so that threads need no lock.
-
-    Attributes:
-        found: All that were found, without copies.
-        usable: Those that can be paged, by name, in the order of their names.
-    """
-
-    found: list[FoundSkill]
-    usable: dict[str, FoundSkill]
 
 
 class Library:
@@ -97,7 +85,9 @@ class Library:
         self._searching = threading.Lock()
         self._searched, self._took = -math.inf, 0.0
         self._readings: dict[Path, Reading] = {}
-        self._listing: _Listing | None = None
+        # All that were found, without copies; and those that can be paged, by name. Replaced as a whole, so
+        # that threads need no lock.
+        self._listing: tuple[list[FoundSkill], dict[str, FoundSkill]] | None = None
 
     @cached_property
     def pager(self) -> "SkillPager":
@@ -122,9 +112,9 @@ class Library:
         Args:
             fresh: Search again, even if the last search is less than `RESCAN_SECONDS` ago.
         """
-        return list(self._listed(fresh=fresh).found)
+        return list(self._listed(fresh=fresh)[0])
 
-    def _listed(self, *, fresh: bool = False) -> _Listing:
+    def _listed(self, *, fresh: bool = False) -> tuple[list[FoundSkill], dict[str, FoundSkill]]:
         """Return what the library has; one thread searches for it, and the others wait for the first time."""
         listing = self._listing
         must_wait = fresh or listing is None
@@ -157,7 +147,7 @@ class Library:
         # the first search may have read every skill, and says nothing about the next
         self._took = time.monotonic() - started if self._listing is not None else 0.0
         self._searched = started
-        self._listing = _Listing(found, {each.name: each for each in usable})
+        self._listing = found, {each.name: each for each in usable}
 
     def _search_folders(self) -> list[FoundSkill]:
         """Return the skills of folders; what is read is kept in the catalog for later processes."""
@@ -188,7 +178,7 @@ class Library:
         Args:
             for_model: Leave out those that only the user may start.
         """
-        return [skill for skill in self._listed().usable.values() if not (for_model and skill.user_only)]
+        return [skill for skill in self._listed()[1].values() if not (for_model and skill.user_only)]
 
     def skill(self, name: str, *, for_model: bool = False) -> FoundSkill:
         """Return the skill of this name.
@@ -201,18 +191,18 @@ class Library:
             UnknownSkillError: There is none, it cannot be read, or it is not for a model; if there is none,
                 the message lists similar names.
         """
-        listing = self._listed()
-        if skill := listing.usable.get(name):
+        found, usable = self._listed()
+        if skill := usable.get(name):
             if for_model and skill.user_only:
                 raise UnknownSkillError(
                     f"The skill {name!r} is for the user to start: its front matter says "
                     f"`{USER_ONLY}: true`. Ask the user to start it, or do the task without it."
                 )
             return skill
-        for each in listing.found:
+        for each in found:
             if each.name == name and each.problem:
                 raise UnknownSkillError(f"The skill {name!r} cannot be read: {each.problem}")
-        known = [name for name, each in listing.usable.items() if not (for_model and each.user_only)]
+        known = [name for name, each in usable.items() if not (for_model and each.user_only)]
         hint = similar_names(name, known) or "ask for the list of skills."
         raise UnknownSkillError(f"There is no skill named {name!r} among {len(known)}: {hint}")
 
@@ -234,7 +224,7 @@ class Library:
         *,
         k: int = DEFAULT_ROUTED,
         for_model: bool = False,
-        progress: Progress | None = None,
+        progress: Progress = no_progress,
     ) -> "Route":
         """Return the `k` skills that a query most likely needs, each with its chance and reasons.
 
@@ -270,7 +260,7 @@ class Library:
         licensed = (replace(routed, licence=licence_of(routed.skill)) for routed in folded.skills)
         return replace(folded, skills=tuple(licensed))
 
-    def prepare(self, progress: Progress | None = None) -> None:
+    def prepare(self, progress: Progress = no_progress) -> None:
         """Bring everything up to date that `route` needs, so that the next route is fast.
 
         Args:

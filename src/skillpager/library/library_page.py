@@ -11,7 +11,7 @@ from typing_extensions import TypedDict
 
 from skillpager.errors import SettingsError, SkillError, SkillPagerError
 from skillpager.json_types import INLINE, ROUNDED
-from skillpager.library.discovery import FoundSkill, Progress, skill_faults
+from skillpager.library.discovery import FoundSkill, Progress, no_progress, skill_faults
 from skillpager.library.routing.routes import DEFAULT_ROUTED, Route, RoutedSkill, for_models
 from skillpager.pages.render import not_covered, skill_tag, tag_of
 from skillpager.types import Budget, Page, PageOptions, SkillIndex, Strategy, Style
@@ -33,17 +33,15 @@ UNLIKELY = "the query is not likely enough to need it"
 class LibraryPageOptions(TypedDict, total=False):
     """Options of `Library.page`; all are optional.
 
+    Without a note they are as for `SkillPager.page`.
+
     Attributes:
         k: Skills in the route of the query.
         max_skills: Most skills on the page.
         max_tokens: Ceiling on the tokens of the page, the names of skills and all marks included.
-        sufficiency: As for `SkillPager.page`; the chance that all parts hold what is needed of their skills.
-        fill: As for `SkillPager.page`.
-        strategy: As for `SkillPager.page`.
-        scope: As for `SkillPager.page`.
-        style: As for `SkillPager.page`. Style `plain` has no names of skills.
+        sufficiency: The chance that all parts hold what is needed of their skills.
+        style: Style `plain` has no names of skills.
         show: Returns the command that reads lines of a skill; see `show` of `PageOptions`.
-        folder: As for `SkillPager.page`.
         known: Returns the ids of the nodes of an index that the reader has, given its key.
         progress: As for `Library.route`.
     """
@@ -157,13 +155,7 @@ def make_library_page(
 ) -> LibraryPage:
     """Return the page of the skills that a query needs; `Library.page` has the contract.
 
-    Skills are taken in the order of the route: the first gets what the budget allows, the next what remains.
-
-    Args:
-        pager: Indexes and pages the skills.
-        route: `Library.route`.
-        query: The query.
-        options: The options.
+    Skills are taken in the order of `route`: the first gets what the budget allows, the next what remains.
     """
     if unknown := options.keys() - LibraryPageOptions.__annotations__.keys():
         raise TypeError(f"page() has no option {', '.join(sorted(unknown))}")
@@ -171,7 +163,7 @@ def make_library_page(
     if most < 1:
         raise SettingsError(f"max_skills is {most}: it must be 1 or more.")
     maker = _PageMaker(pager, query, options)
-    found = route(query, k=options.get("k", DEFAULT_ROUTED), progress=options.get("progress"))
+    found = route(query, k=options.get("k", DEFAULT_ROUTED), progress=options.get("progress", no_progress))
     chosen, refused = maker.choose(found, most)
     text, parts, least = maker.page_of(chosen)
     for routed in chosen[len(parts) :]:
@@ -185,24 +177,22 @@ def make_library_page(
         searched = "1 skill" if found.searched == 1 else f"{found.searched} skills"
         line = f"[No skill fits the query: {searched} searched{named}.]\n"
         text = line if maker.fits(line) else ""
+    pages = [part.page for part in parts]
+    sufficiencies = [page.sufficiency for page in pages if page.sufficiency is not None]
+    coverages = [page.covered for page in pages if page.covered is not None]
     return LibraryPage(
         text=text,
         style=maker.style,
         parts=tuple(parts),
         tokens=maker.count(text),
-        full_tokens=sum(part.page.full_tokens for part in parts),
+        full_tokens=sum(page.full_tokens for page in pages),
         tokens_exact=pager.token_counter.exact,
-        sufficiency=_together([part.page.sufficiency for part in parts], prod),
-        covered=_together([part.page.covered for part in parts], min),
+        sufficiency=prod(sufficiencies) if pages and len(sufficiencies) == len(pages) else None,
+        covered=min(coverages) if pages and len(coverages) == len(pages) else None,
         route=found,
         refused=tuple(refused),
         least_tokens=least,
     )
-
-
-def _together(chances: Sequence[float | None], combine: Callable[[list[float]], float]) -> float | None:
-    known = [chance for chance in chances if chance is not None]
-    return combine(known) if known and len(known) == len(chances) else None
 
 
 def _names(skills: Sequence[FoundSkill]) -> str:
@@ -219,11 +209,8 @@ class _PageMaker:
         self._query = query
         self._options = options
         self._strategy = pager.strategy(options.get("strategy"))
-        limits = PageOptions(
-            max_tokens=options.get("max_tokens"),
-            sufficiency=options.get("sufficiency"),
-            fill=options.get("fill"),
-        )
+        max_tokens, sufficiency = options.get("max_tokens"), options.get("sufficiency")
+        limits = PageOptions(max_tokens=max_tokens, sufficiency=sufficiency, fill=options.get("fill"))
         self._budget = choose_budget(limits, pager.settings, self._strategy)
         self._indexes: dict[FoundSkill, SkillIndex] = {}
         self.style = pager.style_of(options.get("style"))
@@ -292,11 +279,11 @@ class _PageMaker:
         for count in range(len(chosen), 1, -1):
             if made := self._page_of_all(chosen[:count]):
                 return *made, None
-        if not chosen:
-            return "", [], None
-        part = self._part(chosen[0], self._budget, None)
-        least = part.page.least_tokens
-        return part.page.text, [part] if least is None else [], least
+        for first in chosen[:1]:
+            part = self._part(first, self._budget, None)
+            least = part.page.least_tokens
+            return part.page.text, [part] if least is None else [], least
+        return "", [], None
 
     def _page_of_all(self, chosen: Sequence[RoutedSkill]) -> tuple[str, list[SkillPart]] | None:
         """Return text and parts of the page of several skills; None if one has no room."""

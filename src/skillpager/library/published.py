@@ -168,7 +168,6 @@ class Publisher:
     def __init__(self, library: "PostgresLibrary", found: Sequence[FoundSkill] = ()) -> None:
         self.place = library.place
         self._library = library
-        self._tops = {skill.path: skill.folder for skill in found}
         usable = (skill for skill in found if skill.problem is None and skill.shadowed_by is None)
         self._owners = {skill.name: skill.path for skill in usable}
         _, present = library.changes()
@@ -199,10 +198,8 @@ class Publisher:
         self.names.add(skill.name)
         content = pack_skill(skill)
         stated = stated_licence(skill.metadata)
-        if skill.root is None:  # brought from elsewhere: what the licence files here say is not about it
-            licence = recognise_name(stated)
-        else:
-            licence = read_licence(path, stated, top=self._tops.get(path)).expression
+        # of a skill that was brought from elsewhere the manifests here say nothing
+        licence = recognise_name(stated) if skill.root is None else read_licence(path, stated).expression
         about = (
             *(skill.name, skill.files[0].digest, skill.description, is_user_only(skill.metadata)),
             *(stated, licence, key),

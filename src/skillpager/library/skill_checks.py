@@ -11,7 +11,7 @@ from urllib.parse import quote, unquote
 from skillpager.display_text import one_line
 from skillpager.errors import SkillPagerError
 from skillpager.library.discovery import skill_faults, stated_licence
-from skillpager.library.filters import LICENCE_FILE, UNKNOWN, read_licence
+from skillpager.library.filters import LICENCE_FILES, UNKNOWN, read_licence
 from skillpager.parsing.lines import LINE_END
 from skillpager.parsing.markdown import link_targets
 from skillpager.parsing.skill import (
@@ -163,8 +163,8 @@ def read_for_check(path: Path) -> CheckedSkill | Finding:
     return CheckedSkill(skill, file, lines)
 
 
-def check_skill(checked: CheckedSkill, *, top: Path) -> Iterator[Finding]:
-    """Yield the findings about one skill, which was found in the search folder `top`."""
+def check_skill(checked: CheckedSkill) -> Iterator[Finding]:
+    """Yield the findings about one skill."""
     start, end = find_front_matter(checked.skill.files[0].text)
     if start == end:
         problem = "there is no front matter, so hosts skip the skill"
@@ -173,7 +173,7 @@ def check_skill(checked: CheckedSkill, *, top: Path) -> Iterator[Finding]:
     else:
         yield from _front_matter_findings(checked)
     yield from _size_findings(checked)
-    yield from _licence_findings(checked, top)
+    yield from _licence_findings(checked)
     for source in checked.skill.files:
         yield from _link_findings(source, checked.file.parent)
 
@@ -222,10 +222,10 @@ def _size_findings(checked: CheckedSkill) -> Iterator[Finding]:
         yield checked.warning(Kind.SIZE, "", tokens, problem, remedy)
 
 
-def _licence_findings(checked: CheckedSkill, top: Path) -> Iterator[Finding]:
+def _licence_findings(checked: CheckedSkill) -> Iterator[Finding]:
     stated = stated_licence(checked.skill.metadata)
-    licence = read_licence(checked.file.parent, stated, top=top)
-    if licence.expression != UNKNOWN or (licence.place and LICENCE_FILE.fullmatch(licence.place.name)):
+    licence = read_licence(checked.file.parent, stated)
+    if licence.expression != UNKNOWN or (licence.place and licence.place.name in LICENCE_FILES):
         return  # the text of a licence file is for people to read
     if stated:
         problem = f"the licence {shown_value(stated)} is none that is known"

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from skillpager.errors import SkillError
-from skillpager.library.discovery import FoundSkill, Progress, skill_faults
+from skillpager.library.discovery import FoundSkill, Progress, no_progress, skill_faults
 from skillpager.library.routing.word_index import Terms, WordIndex, WordIndexError, WordSearch, field_terms
 
 logger = logging.getLogger(__name__)
@@ -32,7 +32,7 @@ class LibraryWords:
         """The folder of the index; None if it is in memory."""
         return self._index.folder
 
-    def search(self, skills: Sequence[FoundSkill], progress: Progress | None = None) -> WordSearch:
+    def search(self, skills: Sequence[FoundSkill], progress: Progress = no_progress) -> WordSearch:
         """Return the words of all skills.
 
         An index that cannot be used is deleted, and the words stay in memory.
@@ -54,15 +54,15 @@ class LibraryWords:
                     self._index = WordIndex(None)
                     self._search = self._updated(skills, progress)
                 self._skills = skills
-            if progress is not None:
-                progress(len(skills), len(skills))
+            progress(len(skills), len(skills))
             return self._search
 
-    def _updated(self, skills: Sequence[FoundSkill], progress: Progress | None) -> WordSearch:
+    def _updated(self, skills: Sequence[FoundSkill], progress: Progress) -> WordSearch:
         by_key = {key_of(skill): skill for skill in skills}
 
         def read(keys: Sequence[int]) -> Iterator[tuple[int, Terms]]:
-            for key in keys:
+            for done, key in enumerate(keys, len(skills) - len(keys)):
+                progress(done, len(skills))
                 found = by_key[key]
                 try:
                     with skill_faults(found.path):
@@ -73,11 +73,7 @@ class LibraryWords:
                 if file.digest == found.digest:  # else the next search finds what it is now
                     yield key, field_terms(found.name, found.description, file.text[file.body_start :])
 
-        def report(done: int) -> None:
-            if progress is not None:
-                progress(done, len(skills))
-
-        self._index.update(by_key.keys(), read, report)
+        self._index.update(by_key.keys(), read)
         return self._index.search(by_key)
 
 

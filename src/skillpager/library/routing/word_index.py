@@ -40,7 +40,7 @@ KEY, COUNTS = "key", "counts"
 # a field with one term in every skill: how many hold it tells whether skills that were deleted still count
 ALL = "all"
 WRITER_BYTES = 32_000_000
-# skills that are added together; what is done is not lost when the process ends
+# skills that are committed together; what is done is not lost when the process ends
 BATCH = 1_000
 # seconds to wait for a process that writes: half an hour is enough for 100,000 skills
 BUSY_SECONDS = 1800.0
@@ -48,7 +48,6 @@ BUSY_SECONDS = 1800.0
 Terms = tuple[list[str], ...]
 # yields the key and the terms of each field of skills, of those that can still be read
 Read = Callable[[Sequence[int]], Iterable[tuple[int, Terms]]]
-Report = Callable[[int], None]
 
 # in a description, up to the end of the sentence
 _NEGATED = re.compile(
@@ -155,13 +154,12 @@ class WordIndex:
         self._lock = threading.Lock()
         self._index: tantivy.Index | None = None
 
-    def update(self, wanted: Collection[int], read: Read, report: Report | None = None) -> None:
+    def update(self, wanted: Collection[int], read: Read) -> None:
         """Bring the index in step with a library: skills that it lacks are added, others deleted.
 
         Args:
             wanted: Keys of the library's skills.
             read: Reads skills by key; it is not called if none is missing.
-            report: Called with the number of wanted skills that are in the index.
 
         Raises:
             WordIndexError: The index cannot be read or written.
@@ -179,14 +177,12 @@ class WordIndex:
                 for key in held - set(wanted):
                     writer.delete_documents_by_query(tantivy.Query.term_query(_SCHEMA, KEY, key))
                 missing = [key for key in wanted if key not in held]
-                for start in range(0, len(missing), BATCH):
-                    if report is not None:
-                        report(len(wanted) - len(missing) + start)
-                    for key, terms in read(missing[start : start + BATCH]):
-                        texts = dict(zip(SEARCHED, map(" ".join, terms), strict=False))
-                        form = {KEY: key, COUNTS: pack_counts(terms), ALL: ALL, **texts}
-                        writer.add_document(tantivy.Document.from_dict(form, _SCHEMA))
-                    writer.commit()
+                for number, (key, terms) in enumerate(read(missing), 1):
+                    texts = dict(zip(SEARCHED, map(" ".join, terms), strict=False))
+                    form = {KEY: key, COUNTS: pack_counts(terms), ALL: ALL, **texts}
+                    writer.add_document(tantivy.Document.from_dict(form, _SCHEMA))
+                    if number % BATCH == 0:
+                        writer.commit()
                 writer.commit()
                 writer.wait_merging_threads()
             finally:
