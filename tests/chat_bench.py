@@ -13,12 +13,11 @@ from typing import Any
 
 from typer.testing import CliRunner
 
-from openai_server import KEY as KEY
 from openai_server import Asked, OpenAIServer, Reply, completion, endpoint_at
 from skillpager.bench.data.chat import Asked as Outcome
 from skillpager.bench.data.folder import QUERIES, SKILLS, BenchFolder
 from skillpager.bench.data.records import QueryRecord, SelectionRecord, SkillRecord, write_records
-from skillpager.bench.judge import Case, Docket, Judging, choose_methods, collect_cases, judge_cases
+from skillpager.bench.judge.judges import Case, Docket, Judging, choose_methods, collect_cases, judge_cases
 from skillpager.bench.judge.votes import VOTES, VotedJudge, ask_votes, judge_id
 from skillpager.cli.app import app
 from skillpager.parsing.skill import find_entry, read_skill

@@ -30,8 +30,8 @@ skillpager bench data skills examples/skills --queries examples/queries.jsonl --
 skillpager bench data skills ~/.claude/skills --out mine
 """
 QUERIES = """
-skillpager bench queries skillrouter --model deepseek-chat --dry-run
-skillpager bench queries skillrouter --model deepseek-chat
+skillpager bench queries skillrouter --dry-run
+skillpager bench queries skillrouter
 """
 RUNS = """
 skillpager bench run --data skillrouter --judge none --methods main
@@ -47,7 +47,7 @@ skillpager bench reproduce --data skillsbench --out results
 """
 JUDGES = """
 skillpager bench judge results
-skillpager bench judge results --judge llm --model deepseek-reasoner --methods main --dry-run
+skillpager bench judge results --judge llm --methods main --dry-run
 skillpager bench judge results --judge llm --methods mmr
 skillpager bench judge results --export for-anna.csv
 """

@@ -496,13 +496,6 @@ def test_the_command_without_annotations_says_what_to_do(folder: BenchFolder) ->
     assert "or the judge llm" in said.err
 
 
-def llm(folder: BenchFolder, server: OpenAIServer) -> list[str]:
-    return [
-        *("bench", "judge", str(folder.path), "--judge", "llm"),
-        *("--model", "tiny", "--base-url", server.base_url),
-    ]
-
-
 def test_unjudged_cases_make_exit_code_1_and_the_others_stay(
     folder: BenchFolder, server: OpenAIServer
 ) -> None:
@@ -510,7 +503,9 @@ def test_unjudged_cases_make_exit_code_1_and_the_others_stay(
     server.respond = lambda asked: (
         error(422, "not this one") if quoted_part(asked, "query") == victim.query else judge_by_length(asked)
     )
-    said = invoke(*llm(folder, server), "--methods", "full", "--json")
+    model = {"SKILLPAGER_LLM_MODEL": "tiny", "SKILLPAGER_LLM_BASE_URL": server.base_url}
+    options = ("--judge", "llm", "--methods", "full", "--json")
+    said = invoke("bench", "judge", folder.path, *options, **model)
     assert said.code == 1
     told = json.loads(said.out)
     assert [case["query"] for case in told["unjudged"]] == [victim.id]
@@ -526,7 +521,6 @@ def test_unjudged_cases_make_exit_code_1_and_the_others_stay(
     [
         (("--judge", "me"), 2, "'me' is not one of 'evidence', 'llm'"),
         (("--judge", "llm"), 1, "bench judge needs a model"),
-        (("--judge", "llm", "--model", "m", "--votes", "4"), 1, "4 votes have no majority"),
         (("--export", "y", "--import", "x"), 2, "two commands"),
         (("--import", "x", "--methods", "mmr"), 2, "leave --methods out"),
         (("--import", "x"), 1, "add --name, such as --name anna"),

@@ -17,7 +17,7 @@ from conftest import ROOT
 from messages import raises
 from skillpager.bench import BenchFolder
 from skillpager.bench.data.records import write_records
-from skillpager.bench.judge import Docket, judge_cases
+from skillpager.bench.judge.judges import Docket, judge_cases
 from skillpager.bench.judge.sheets import COLUMNS, LABELS, export_cases, read_answers, write_sheet
 from skillpager.bench.judge.votes import PROMPT_DIGEST, Imported, VotedJudge, import_votes, person_id
 from skillpager.errors import BenchError

@@ -193,7 +193,7 @@ class LLMClassifier:
     def _ask(self, batch: _Batch) -> list[Classification]:
         """Return and save the verdicts on a batch."""
         try:
-            verdicts, _ = chat_json(
+            verdicts = chat_json(
                 self._endpoint,
                 [Message("system", SYSTEM_PROMPT), Message("user", batch.message)],
                 schema=ANSWER_SCHEMA,

@@ -67,8 +67,8 @@ def chat_json(
     schema_name: str,
     read: Callable[[object], Value],
     correct: bool = False,
-) -> tuple[Value, object]:
-    """Return what `read` makes of a chat model's JSON answer, and the decoded answer that it was read from.
+) -> Value:
+    """Return what `read` makes of a chat model's JSON answer.
 
     A bad answer is asked for again, as often as failed requests are. What the endpoint does not support of
     the protocol is left out and remembered.
@@ -91,7 +91,7 @@ def chat_json(
         content = ""
         try:
             content = content_in(answer)
-            return read(json_in(content)), answer
+            return read(json_in(content))
         except (ValueError, RecursionError) as error:
             failure = endpoint.bad_answer(
                 error, complaint=str(error) if isinstance(error, RefusedError) else ""

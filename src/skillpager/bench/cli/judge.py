@@ -1,8 +1,6 @@
 """`skillpager bench queries` and `bench judge`: ask a model, or exchange sheets with people."""
 
-import os
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -28,7 +26,6 @@ if TYPE_CHECKING:
     from skillpager.bench.data.folder import BenchFolder
     from skillpager.bench.judge.judges import Docket, Judging
     from skillpager.json_types import JsonObject
-    from skillpager.remote.endpoint import Endpoint
 
 # more reasons would hide what to do about them
 MAX_SHOWN = 5
@@ -36,59 +33,44 @@ MAX_SHOWN = 5
 Folder = Annotated[Path, typer.Argument(metavar="FOLDER", help="Benchmark folder.")]
 
 
-@dataclass(frozen=True, slots=True)
-class ModelOptions:
-    """The options of a command that asks a language model."""
-
-    model: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Chat model. [default: SKILLPAGER_LLM_MODEL]")
-    ] = None
-    base_url: Annotated[
-        str | None,
-        typer.Option(metavar="URL", help="OpenAI-compatible endpoint. [default: SKILLPAGER_LLM_BASE_URL]"),
-    ] = None
-    # paper §4.1
-    jobs: Annotated[int, typer.Option("--jobs", "-j", metavar="N", min=1, help="Parallel requests.")] = 8
-    # reasoning models think for minutes
-    timeout: Annotated[float, typer.Option(metavar="S", min=0.1, help="Seconds to wait for an answer.")] = (
-        180.0
-    )
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Print the requests and their tokens; send nothing.")
-    ] = False
-    as_json: AsJson = False
+Jobs = Annotated[int, typer.Option("--jobs", "-j", metavar="N", min=1, help="Parallel requests.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Print requests and tokens; send nothing.")]
+DEFAULT_JOBS = 8  # paper §4.1
 
 
 @reported
-def queries(folder: Folder, *, options: ModelOptions) -> None:
+def queries(
+    folder: Folder, jobs: Jobs = DEFAULT_JOBS, dry_run: DryRun = False, as_json: AsJson = False
+) -> None:
     """Let a language model write five queries for each skill of a benchmark.
 
-    They are added to FOLDER/queries.jsonl. Skills that have queries are skipped, so that an interrupted run
-    continues where it stopped.
+    The model is SKILLPAGER_LLM_MODEL. Queries are added to FOLDER/queries.jsonl. Skills that have queries are
+    skipped, so that an interrupted run continues where it stopped.
 
     \b
     Examples:
-      skillpager bench queries skillrouter --model deepseek-chat --dry-run
-      skillpager bench queries skillrouter --model deepseek-chat
+      skillpager bench queries skillrouter --dry-run
+      skillpager bench queries skillrouter
     """
     from skillpager.bench.data import queries as writing
     from skillpager.bench.data.folder import BenchFolder
+    from skillpager.remote.chat import chat_endpoint
 
     run = BenchFolder(folder)
-    model = _open_model(options, "bench queries", writing.MAX_RETRIES)
+    model = chat_endpoint(load_settings(), purpose="bench queries", max_retries=writing.MAX_RETRIES)
     missing = writing.skills_without_queries(run, model.id)
-    if options.dry_run:
-        _print_estimate(map(writing.query_question, missing), as_json=options.as_json)
+    if dry_run:
+        _print_estimate(map(writing.query_question, missing), as_json=as_json)
         return
     with progress_bar("skills") as progress:
-        asked = writing.write_queries(run, model, missing, jobs=options.jobs, progress=progress)
+        asked = writing.write_queries(run, model, missing, jobs=jobs, progress=progress)
     total, left = len(run.skills()), len(missing) - asked.done
-    if options.as_json:
+    if as_json:
         failed = [{"skill": skill.id, "reason": reason} for skill, reason in asked.failures]
         print_json({"skills": total - left, "failed": failed, "stopped": asked.stopped})
     note(f"{total - left:,} of {total:,} skills have queries, in {folder}")
     what = f"{left:,} of {total:,} skills have no queries yet"
-    _report_failures(what, asked, lambda skill: skill.id, as_json=options.as_json)
+    _report_failures(what, asked, lambda skill: skill.id, as_json=as_json)
 
 
 @reported
@@ -123,18 +105,20 @@ def judge(
     name: Annotated[
         str, typer.Option(metavar="NAME", help="Who gave the imported answers; llm:NAME for an agent.")
     ] = "",
-    *,
-    options: ModelOptions,
+    jobs: Jobs = DEFAULT_JOBS,
+    dry_run: DryRun = False,
+    as_json: AsJson = False,
 ) -> None:
     """Judge the contexts of a run: does each suffice for its query?
 
-    The judge evidence looks for the annotated lines. The judge llm asks a model for three votes on each
-    case and stores them in FOLDER/votes, so that no vote is paid for twice. People answer through sheets.
+    The judge evidence looks for the annotated lines. The judge llm asks SKILLPAGER_LLM_MODEL for three votes
+    on each case and stores them in FOLDER/votes, so that no vote is paid for twice. People answer through
+    sheets.
 
     \b
     Examples:
       skillpager bench judge results
-      skillpager bench judge results --judge llm --model deepseek-reasoner --methods main --dry-run
+      skillpager bench judge results --judge llm --methods main --dry-run
       skillpager bench judge results --export for-anna.csv
       skillpager bench judge results --import for-anna.csv --name anna
     """
@@ -161,38 +145,41 @@ def judge(
                 "because other methods, models or data made them"
             )
         judging = judge_cases(run, docket, people)
-        _print_judging(run, judging, as_json=options.as_json)
+        _print_judging(run, judging, as_json=as_json)
         note(
             f"{imported.new:,} of {imported.votes:,} votes are new, by {people.id}; "
             f"{len(judging.verdicts):,} of {len(docket.cases):,} cases have a verdict"
         )
     elif judge == "llm":
-        _judge_by_model(run, docket, votes, options)
+        _judge_by_model(run, docket, votes, jobs=jobs, dry_run=dry_run, as_json=as_json)
     else:
         with progress_bar("contexts") as progress:
             judging = judge_cases(run, docket, EvidenceJudge(), progress=progress)
-        _print_judging(run, judging, as_json=options.as_json)
+        _print_judging(run, judging, as_json=as_json)
 
 
-def _judge_by_model(run: "BenchFolder", docket: "Docket", votes: int, options: ModelOptions) -> None:
+def _judge_by_model(
+    run: "BenchFolder", docket: "Docket", votes: int, *, jobs: int, dry_run: bool, as_json: bool
+) -> None:
     """Ask a model about contexts, and print the outcome."""
     from skillpager.bench.judge import votes as voting
     from skillpager.bench.judge.judges import judge_cases
+    from skillpager.remote.chat import chat_endpoint
 
-    model = _open_model(options, "bench judge", voting.MAX_RETRIES)
+    model = chat_endpoint(load_settings(), purpose="bench judge", max_retries=voting.MAX_RETRIES)
     judge, cases = voting.VotedJudge(run, voting.judge_id(model.id), votes=votes), docket.cases.values()
-    if options.dry_run:
+    if dry_run:
         questions = (voting.judge_question(case) for case in cases for _ in judge.missing(case))
-        _print_estimate(questions, as_json=options.as_json)
+        _print_estimate(questions, as_json=as_json)
         return
     with progress_bar("cases") as progress:
-        asked = voting.ask_votes(judge, model, cases, jobs=options.jobs, progress=progress)
+        asked = voting.ask_votes(judge, model, cases, jobs=jobs, progress=progress)
     judging = judge_cases(run, docket, judge)
     unjudged = [{"query": case.query.id, "reason": reason} for case, reason in asked.failures]
     more: JsonObject = {"unjudged": unjudged, "stopped": asked.stopped}
-    _print_judging(run, judging, as_json=options.as_json, more=more)
+    _print_judging(run, judging, as_json=as_json, more=more)
     what = f"{len(cases) - len(judging.verdicts):,} of {len(cases):,} cases are not judged"
-    _report_failures(what, asked, lambda case: case.query.id, as_json=options.as_json)
+    _report_failures(what, asked, lambda case: case.query.id, as_json=as_json)
 
 
 def _print_judging(
@@ -222,35 +209,15 @@ def _print_judging(
     print_table(["method", "judged", "sufficient %"], rows, right=["judged", "sufficient %"])
 
 
-def _open_model(options: ModelOptions, purpose: str, max_retries: int) -> "Endpoint":
-    """Return the model that options and settings name.
-
-    Raises:
-        SettingsError: No model is named, or endpoint or key cannot be used.
-    """
-    from skillpager.remote.chat import chat_endpoint
-
-    # as variables, so that a key meant for another address does not go to this one
-    given = {
-        "SKILLPAGER_LLM_BASE_URL": options.base_url,
-        "SKILLPAGER_LLM_MODEL": options.model,
-        "SKILLPAGER_LLM_TIMEOUT": str(options.timeout),
-    }
-    chosen = {variable: value for variable, value in given.items() if value is not None}
-    settings = load_settings(environ={**os.environ, **chosen})
-    return chat_endpoint(settings, purpose=purpose, max_retries=max_retries)
-
-
 def _print_estimate(questions: "Iterable[Question[Any]]", *, as_json: bool) -> None:
     """Print how many requests would be sent, and their tokens."""
-    from skillpager.bench.data.chat import estimate
-
-    expected = estimate(questions)
+    tokens = [question.tokens for question in questions]
     if as_json:
-        print_json({"estimate": expected._asdict()})
+        print_json({"requests": len(tokens), "tokens": sum(tokens)})
         return
-    tokens = f"about {counted(expected.tokens_in, 'token')} in and {expected.tokens_out:,} out"
-    print_text(f"{counted(expected.requests, 'request')}, {tokens}; reasoning and repetitions come on top")
+    print_text(
+        f"{counted(len(tokens), 'request')}, about {counted(sum(tokens), 'token')}, without the answers"
+    )
 
 
 def _report_failures(

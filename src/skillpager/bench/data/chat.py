@@ -3,10 +3,10 @@
 import hashlib
 import json
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Generic, Literal, NamedTuple, TypeVar
+from typing import Generic, Literal, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
@@ -28,14 +28,6 @@ FORMAT_TOKENS = 10
 TAG_DIGITS = 10
 
 
-class Estimate(NamedTuple):
-    """The requests that would be sent, and their tokens if each were answered at once."""
-
-    requests: int
-    tokens_in: int
-    tokens_out: int
-
-
 @dataclass(frozen=True, slots=True)
 class Question(Generic[Value]):
     """A request for one answer.
@@ -45,7 +37,6 @@ class Question(Generic[Value]):
         user: The material.
         schema: JSON schema of the answer.
         read: Returns the value of the decoded JSON. Raises `ValueError` for JSON that cannot be used.
-        expected_out: Tokens that an answer usually has, for estimates.
     """
 
     system: str
@@ -53,17 +44,12 @@ class Question(Generic[Value]):
     schema: Mapping[str, object]
     schema_name: str
     read: Callable[[object], Value]
-    expected_out: int
 
-
-@dataclass(frozen=True, slots=True)
-class Answer(Generic[Value]):
-    """A usable answer: its value, and what the endpoint says of it: model, tokens sent and received."""
-
-    value: Value
-    model: str
-    tokens_in: int | None
-    tokens_out: int | None
+    @property
+    def tokens(self) -> int:
+        """The tokens of the request."""
+        count = default_counter().count
+        return FORMAT_TOKENS + count(self.system) + count(self.user)
 
 
 @dataclass(slots=True)
@@ -81,24 +67,14 @@ class Asked(Generic[Item]):
     stopped: str = ""
 
 
-def estimate(questions: Iterable[Question[Value]]) -> Estimate:
-    """Return what questions would take."""
-    count = default_counter().count
-    tokens = [
-        (FORMAT_TOKENS + count(question.system) + count(question.user), question.expected_out)
-        for question in questions
-    ]
-    return Estimate(len(tokens), sum(sent for sent, _ in tokens), sum(received for _, received in tokens))
-
-
-def ask(endpoint: Endpoint, question: Question[Value]) -> Answer[Value]:
+def ask(endpoint: Endpoint, question: Question[Value]) -> Value:
     """Return the answer of a model to a question; a second attempt names the fault of the first.
 
     Raises:
         EndpointError: No usable answer came, however often it was asked.
         MissingExtraError: The `openai` package is not installed.
     """
-    value, answer = chat_json(
+    return chat_json(
         endpoint,
         (Message("system", question.system), Message("user", question.user)),
         schema=question.schema,
@@ -106,12 +82,6 @@ def ask(endpoint: Endpoint, question: Question[Value]) -> Answer[Value]:
         read=question.read,
         correct=True,
     )
-    model = answer.get("model") if isinstance(answer, dict) else None
-    model = model if isinstance(model, str) else ""
-    match answer:
-        case {"usage": {"prompt_tokens": int(sent), "completion_tokens": int(received)}}:
-            return Answer(value, model, sent, received)
-    return Answer(value, model, None, None)
 
 
 def ask_all(

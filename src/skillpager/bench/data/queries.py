@@ -25,8 +25,6 @@ MAX_RETRIES = 3  # paper §4.1
 PER_SKILL = 5  # paper §4.1
 # one to three sentences are far shorter; a longer text is a small task description of its own
 MAX_QUERY_CHARS = 600
-# tokens of one query with its labels and braces, for estimates
-TOKENS_PER_QUERY = 70
 DIFFICULTIES = ("easy", "medium", "hard")
 
 SYSTEM_PROMPT = """\
@@ -121,7 +119,7 @@ def write_queries(
     path, lock, origin = folder.path / QUERIES, threading.Lock(), query_origin(model.id)
 
     def write(skill: SkillRecord) -> None:
-        written = ask(model, query_question(skill)).value
+        written = ask(model, query_question(skill))
         records = [
             QueryRecord(f"{skill.id}-q{number}", skill.id, each.query, origin, each.difficulty, each.angle)
             for number, each in enumerate(written, 1)
@@ -147,8 +145,7 @@ def query_question(skill: SkillRecord) -> Question[list[WrittenQuery]]:
     user = quote_as_data(
         {"name": skill.name, "text": bodies[0][1] if len(bodies) == 1 else "\n\n".join(named)}
     )
-    expected = TOKENS_PER_QUERY * PER_SKILL
-    return Question(SYSTEM_PROMPT, user, ANSWER_SCHEMA, "queries", read_queries, expected)
+    return Question(SYSTEM_PROMPT, user, ANSWER_SCHEMA, "queries", read_queries)
 
 
 def read_queries(data: object) -> list[WrittenQuery]:

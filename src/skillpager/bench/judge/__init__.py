@@ -2,10 +2,7 @@
 
 from skillpager.bench.judge.judges import (
     Case,
-    Docket,
     EvidenceJudge,
-    Judge,
-    Judging,
     Verdict,
     choose_methods,
     collect_cases,
@@ -15,10 +12,7 @@ from skillpager.bench.judge.judges import (
 
 __all__ = [
     "Case",
-    "Docket",
     "EvidenceJudge",
-    "Judge",
-    "Judging",
     "Verdict",
     "choose_methods",
     "collect_cases",

@@ -30,8 +30,6 @@ from skillpager.remote.endpoint import Endpoint
 VOTES = 3  # paper §4.2
 # an endpoint that limits the rate of requests needs more patience than the paper's script had
 MAX_RETRIES = 5
-# a reason of two sentences and the verdict, for estimates
-ANSWER_TOKENS = 70
 MAX_REASON_CHARS = 2_000
 
 CRITERION = """\
@@ -84,7 +82,7 @@ def judge_question(case: Case) -> Question[JudgeAnswer]:
     """Return the question for one vote on a case: only name, description, query and context."""
     skill = f"name: {case.skill.name}\ndescription: {case.skill.description}"
     user = quote_as_data({"skill": skill, "query": case.query.query, "context": case.context})
-    return Question(SYSTEM_PROMPT, user, ANSWER_SCHEMA, "verdict", read_verdict, ANSWER_TOKENS)
+    return Question(SYSTEM_PROMPT, user, ANSWER_SCHEMA, "verdict", read_verdict)
 
 
 def read_verdict(data: object) -> JudgeAnswer:
@@ -106,8 +104,6 @@ class VoteRecord(Record):
         case: Digest of the case.
         number: Which of the votes on that case, from 1.
         query: Id of the query, for people who read the file.
-        model: The model, as the endpoint calls it; empty for people.
-        tokens_in: Tokens that were sent for it; None if they were not counted.
     """
 
     case: str
@@ -115,9 +111,6 @@ class VoteRecord(Record):
     sufficient: bool
     reason: str = ""
     query: str = ""
-    model: str = ""
-    tokens_in: int | None = None
-    tokens_out: int | None = None
 
 
 class VotedJudge(Judge):
@@ -218,18 +211,7 @@ def ask_votes(
     def vote(case: Case) -> None:
         for number in judge.missing(case):
             answer = ask(model, judge_question(case))
-            judge.add(
-                VoteRecord(
-                    case=case.digest,
-                    number=number,
-                    sufficient=answer.value.sufficient,
-                    reason=answer.value.reason,
-                    query=case.query.id,
-                    model=answer.model,
-                    tokens_in=answer.tokens_in,
-                    tokens_out=answer.tokens_out,
-                )
-            )
+            judge.add(VoteRecord(case.digest, number, answer.sufficient, answer.reason, case.query.id))
 
     lacking = [case for case in cases if judge.missing(case)]
     return ask_all(lacking, vote, jobs=jobs, progress=progress)
