@@ -2,17 +2,12 @@
 
 import gc
 import logging
-import os
 import pickle
-import random
 import re
-import subprocess
-import sys
-import textwrap
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, suppress
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -24,11 +19,10 @@ from messages import raises
 from postgres_server import PASSWORD, PostgresServer
 from skillpager import SkillPager
 from skillpager.errors import StoreError
-from skillpager.stores.postgres import POOL_SIZE, PostgresStore
+from skillpager.stores.postgres import PostgresStore
 from store_places import Place
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "operating.md"
-SERVER_KILLS = 6
 SERVER_LOSS = 60.0  # seconds that a busy machine may take to start a server
 
 
@@ -101,28 +95,6 @@ def test_tables_of_another_version_are_left_alone(version: int, store: PostgresS
 # ---- connections
 
 
-def test_more_threads_than_connections(store: PostgresStore, server: PostgresServer, database: str) -> None:
-    index = build_index()
-    store.save(index)
-    failures: list[BaseException] = []
-    most = 0
-
-    def load() -> None:
-        try:
-            for _ in range(5):
-                assert_same_index(store.load(index.key, index.skill), index)
-        except BaseException as failure:
-            failures.append(failure)
-
-    threads = [threading.Thread(target=load) for _ in range(4 * POOL_SIZE)]
-    for thread in threads:
-        thread.start()
-    while any(thread.is_alive() for thread in threads):
-        most = max(most, sessions(server, database))
-    assert failures == []
-    assert 0 < most <= POOL_SIZE
-
-
 def test_a_store_that_is_closed_or_forgotten_has_no_connections(
     server: PostgresServer, database: str
 ) -> None:
@@ -151,71 +123,7 @@ def test_connections_that_the_server_ends_are_made_again(
     assert [record for record in caplog.records if record.name.startswith("skillpager")] == []
 
 
-FORK = """
-    import os, sys
-    from index_builder import assert_same_index, build_index
-    from skillpager.stores.postgres import PostgresStore
-
-    store = PostgresStore(sys.argv[1])
-    first, second = build_index(name="first"), build_index(name="second")
-    store.save(first)
-    child = os.fork()
-    if not child:
-        assert_same_index(store.load(first.key, first.skill), first)
-        store.save(second)
-        os._exit(0)
-    assert_same_index(store.load(first.key, first.skill), first)
-    assert os.waitpid(child, 0)[1] == 0
-    assert_same_index(store.load(second.key, second.skill), second)
-    assert store.verify() == []
-"""
-
-
-def test_a_forked_child_has_connections_of_its_own(database: str) -> None:
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
-    script = [sys.executable, "-W", "error", "-c", textwrap.dedent(FORK), database]
-    done = subprocess.run(script, env=environment, check=False, timeout=120, capture_output=True, text=True)
-    assert (done.returncode, done.stderr) == (0, "")
-
-
 # ---- kills of the server
-
-
-def test_a_server_that_is_killed_in_a_save_has_all_of_it_or_nothing(own_server: PostgresServer) -> None:
-    rng = random.Random(5)
-    address = own_server.create_database("killed")
-    index = build_index(3000, dim=64)
-    whole = 0
-    with closing(PostgresStore(address, patience=0.1)) as store:
-        store.save(build_index(name="first"))
-        started = time.monotonic()
-        store.save(index)
-        seconds = time.monotonic() - started
-        for _ in range(SERVER_KILLS):
-            store.remove([index.key])
-            killer = threading.Timer(rng.uniform(0, 1.2 * seconds), own_server.kill)
-            killer.start()
-            with suppress(StoreError):
-                store.save(index)
-            killer.join()
-            own_server.start()
-            wait_for(lambda: answers(store), SERVER_LOSS)
-            assert store.verify() == []
-            found = store.load(index.key, index.skill)
-            if found is not None:
-                whole += 1
-                assert_same_index(found, index)
-            store.save(index)
-            assert_same_index(store.load(index.key, index.skill), index)
-    assert whole < SERVER_KILLS
-
-
-def answers(store: PostgresStore) -> bool:
-    try:
-        store.entries()
-    except StoreError:
-        return False
-    return True
 
 
 def test_a_server_that_comes_back_is_waited_for(own_server: PostgresServer) -> None:

@@ -1,14 +1,11 @@
 """What goes wrong with PostgreSQL: each with a clear error, nothing half written, and no secret shown."""
 
 import logging
-import shutil
 import socket
-import subprocess
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import NamedTuple
 from urllib.parse import quote
 
 import psycopg
@@ -17,13 +14,12 @@ import pytest
 from conftest import SAMPLES
 from index_builder import assert_same_index, build_index
 from messages import raises
-from postgres_server import NOBODY, OWNER, PASSWORD, PostgresServer
+from postgres_server import OWNER, PASSWORD, PostgresServer
 from skillpager import SkillPager
 from skillpager.errors import SettingsError, StoreError
 from skillpager.factories import make_store
-from skillpager.settings import Settings, load_settings
+from skillpager.settings import Settings
 from skillpager.stores.postgres import PostgresStore
-from skillpager.types import SkillIndex
 from store_places import Place
 from tls_proxy import make_certificate, tls_proxy
 
@@ -43,7 +39,6 @@ def role(server: PostgresServer, name: str, *rights: str, database: str) -> str:
 
 
 READING = ("USAGE ON SCHEMA skillpager", "SELECT ON ALL TABLES IN SCHEMA skillpager")
-SAVING = (*READING, "INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA skillpager")
 
 
 @pytest.fixture
@@ -95,17 +90,6 @@ def test_what_the_server_refuses_is_an_error_at_once(
     monkeypatch.setenv("PGPASSFILE", "/dev/null")
     with raises(StoreError):
         fails_at_once(REFUSED[what](database, name))
-
-
-def test_a_role_that_may_not_connect(
-    server: PostgresServer, database: str, name: str, drop_roles: None
-) -> None:
-    server.sql(f"REVOKE CONNECT ON DATABASE {name} FROM public")
-    try:
-        with raises(StoreError):
-            fails_at_once(role(server, "role_outside", database=name))
-    finally:
-        server.sql(f"GRANT CONNECT ON DATABASE {name} TO public")
 
 
 def test_no_server() -> None:
@@ -166,12 +150,6 @@ def test_an_address_with_a_mistake_is_not_repeated_with_its_password(address: st
         make_store(Settings(), address)
     assert "cret" not in str(caught.value)
     assert caught.value.__suppress_context__ or caught.value.__context__ is None
-
-
-def test_a_project_may_not_name_a_store(tmp_path: Path) -> None:
-    project = tmp_path / "skillpager.toml"
-    project.write_text('store = "postgresql://elsewhere/db"\n')
-    assert load_settings(environ={}, project_file=project).store is None
 
 
 def test_no_secret_is_shown(server: PostgresServer, name: str, caplog: pytest.LogCaptureFixture) -> None:
@@ -263,30 +241,6 @@ def test_a_damaged_index_is_left_by_a_role_that_may_only_read(
     assert store.entries() == []
 
 
-def test_a_role_that_may_save_need_not_own_the_tables(
-    store: PostgresStore, server: PostgresServer, name: str, drop_roles: None
-) -> None:
-    index = build_index()
-    store.probe()
-    with closing(PostgresStore(role(server, "role_builder", *SAVING, database=name))) as builder:
-        assert builder.probe().endswith("allows reading and saving")
-        builder.save(index)
-        assert_same_index(builder.load(index.key, index.skill), index)
-        Place(server.url(name)).execute("UPDATE indexes SET used = 1")
-        builder.load(index.key, index.skill)
-        assert builder.entries()[0].used > 1
-        assert builder.evict(0) == [index.key]
-        builder.clear()
-
-
-def test_without_rights_in_the_schema(
-    store: PostgresStore, server: PostgresServer, name: str, drop_roles: None
-) -> None:
-    store.probe()
-    with closing(PostgresStore(role(server, "role_stranger", database=name))) as stranger, raises(StoreError):
-        stranger.entries()
-
-
 def test_tables_that_the_role_may_not_make(server: PostgresServer, name: str, drop_roles: None) -> None:
     with closing(PostgresStore(role(server, "role_builder", database=name))) as builder:
         assert builder.entries() == []
@@ -310,51 +264,6 @@ def test_a_standby_serves_loads(
 
 
 # ---- the server in trouble
-
-
-class SmallDisk(NamedTuple):
-    """Where a small file system is, and the address of the database on it."""
-
-    disk: Path
-    address: str
-
-
-@pytest.fixture
-def small_disk(own_server: PostgresServer) -> Iterator[SmallDisk]:
-    """A database on a file system of 20 mebibytes, where one may be mounted."""
-    disk = own_server.folder / "disk"
-    disk.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", f"size=20m,uid={NOBODY},mode=700", "tmpfs", str(disk)]
-    if not shutil.which("mount") or subprocess.run(command, capture_output=True, check=False).returncode:
-        pytest.skip("needs the right to mount a file system")
-    own_server.sql(f"CREATE TABLESPACE small LOCATION '{disk}'")
-    own_server.sql(f"CREATE DATABASE small OWNER {OWNER} TABLESPACE small")
-    yield SmallDisk(disk, own_server.url("small"))
-    own_server.kill()  # which has files open there
-    subprocess.run(["umount", str(disk)], check=True)
-
-
-def save_until_full(store: PostgresStore, saved: list[SkillIndex]) -> None:
-    for number in range(100):
-        index = build_index(300, dim=768, name=f"skill-{number}")
-        store.save(index)
-        saved.append(index)
-
-
-def test_a_full_disk_is_named_and_nothing_is_lost(small_disk: SmallDisk) -> None:
-    saved: list[SkillIndex] = []
-    with closing(PostgresStore(small_disk.address)) as store:
-        with pytest.raises(
-            StoreError, match=r"is full: free some space on the server \(PostgreSQL: could not"
-        ):
-            save_until_full(store, saved)
-        assert len(saved) > 3
-        # until then the server may not even find room to read
-        subprocess.run(["mount", "-o", "remount,size=60m", str(small_disk.disk)], check=True)
-        for index in saved:
-            assert_same_index(store.load(index.key, index.skill), index)
-        assert store.verify() == []
-        assert len(store.entries()) == len(saved)
 
 
 def test_tables_that_somebody_has_changed(store: PostgresStore, database: str) -> None:

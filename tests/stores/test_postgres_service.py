@@ -87,16 +87,6 @@ def test_doctor_says_what_is_wrong_with_the_store(env: dict[str, str], server: P
         assert "cret" not in done.out + done.err
 
 
-def test_a_store_that_is_away_costs_no_page(env: dict[str, str]) -> None:
-    away = {**env, "SKILLPAGER_STORE": f"postgresql://me:{PASSWORD}@127.0.0.1:1/skills"}
-    done = run("page", SAMPLES / SKILL, QUERY, env=away)
-    assert done.code == 0
-    assert QUERY.split()[-1] in done.out
-    assert done.err.count("cannot be reached") == 1
-    assert PASSWORD not in done.err
-    assert "Traceback" not in done.err
-
-
 def test_without_the_package_the_extra_is_named(env: dict[str, str], tmp_path: Path) -> None:
     hidden = {**env, "PYTHONPATH": hide(tmp_path / "hidden", "psycopg")}
     done = run("page", SAMPLES / SKILL, QUERY, env=hidden)

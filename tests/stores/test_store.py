@@ -6,7 +6,6 @@ import re
 import shutil
 import sqlite3
 import stat
-import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -283,34 +282,11 @@ def test_a_full_file_keeps_what_it_has(folder: Path) -> None:
         assert_same_index(store.load(index.key, index.skill), index)
 
 
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of one mebibyte, where one may be mounted."""
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(disk)]
-    if not shutil.which("mount") or subprocess.run(command, capture_output=True, check=False).returncode:
-        pytest.skip("needs the right to mount a file system")
-    yield disk
-    subprocess.run(["umount", str(disk)], check=True)
-
-
 def save_until_full(store: SqliteStore, saved: list[SkillIndex]) -> None:
     for number in range(100):
         index = build_index(20, dim=384, name=f"skill-{number}")
         store.save(index)
         saved.append(index)
-
-
-def test_a_full_disk_is_named_and_nothing_is_lost(small_disk: Path) -> None:
-    saved: list[SkillIndex] = []
-    with closing(SqliteStore(small_disk / "cache")) as store:
-        with pytest.raises(StoreError, match=r"(not fit on the disk|disk may be full).*SKILLPAGER_CACHE_DIR"):
-            save_until_full(store, saved)
-        assert len(saved) > 3
-        for index in saved:
-            assert_same_index(store.load(index.key, index.skill), index)
-        assert store.verify() == []
 
 
 # ---- versions of the tables

@@ -5,7 +5,6 @@ Connections are those of psycopg's pool, which checks each before it is used and
 
 import json
 import logging
-import os
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -125,8 +124,8 @@ _REASONS: dict[type[BaseException], str] = {
 class PostgresStore(SqlStore):
     """Indexes in a PostgreSQL database, for any number of threads, processes and hosts at once.
 
-    The database is connected to when first needed; the first save makes the tables. A role that may only
-    read, and a standby, still serve loads. Nothing is deleted for its age, except by `evict`.
+    The database is connected to when first needed, which must be after a fork; the first save makes the
+    tables. A role that may only read, and a standby, still serve loads. Only `evict` deletes for age.
 
     Args:
         address: `postgresql://` address, with options of libpq such as `sslmode` behind a question mark. What
@@ -147,7 +146,6 @@ class PostgresStore(SqlStore):
         self._options = _read_address(address)
         self._lock = threading.Lock()
         self._pool: ConnectionPool[Connection] | None = None
-        self._process, self._inherited = os.getpid(), list[object]()
         self._has_tables = False
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -226,10 +224,6 @@ class PostgresStore(SqlStore):
 
     def _opened(self) -> "ConnectionPool[Connection]":
         with self._lock:
-            if self._process != os.getpid():
-                # Forked: sessions are those of the parent, which their deletion would end.
-                self._inherited.append(self._pool)
-                self._pool, self._process = None, os.getpid()
             if self._pool is None:
                 psycopg.connect(**self._options).close()  # a refusal is an error at once
                 self._pool = ConnectionPool(
