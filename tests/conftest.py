@@ -86,10 +86,18 @@ NEEDED = {
 
 # tests that `make test` leaves out, by file or fixture: `make check` runs those of documents, builds and what is made for
 # readers, `make nightly` those of browsers, clusters, kills, hostile input and time; single tests have the marks themselves
-CHECK = ("tests/docs/*", "tests/release/*", "tests/training/*", "tests/bench/test_bench_figures.py")
+CHECK = (
+    "tests/docs/*",
+    "tests/release/*",
+    "tests/training/*",
+    "tests/bench/test_bench_report.py",
+    "tests/integrations/test_integrations.py",
+)
 NIGHTLY = (
     "tests/torture/*",
     "tests/bulk/test_ray.py",
+    "tests/bulk/test_workers.py",
+    "tests/stores/test_postgres_service.py",
     "tests/http/test_explorer*.py",
     "tests/http/test_http_workers.py",
     "tests/test_nothing_leaves.py",
