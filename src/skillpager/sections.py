@@ -9,11 +9,13 @@ from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING
 
 from skillpager.types import Fragment, Heading, Node, SkillIndex, Span
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 TEXT_FORMS = ("context", "heading", "bare")
 
@@ -77,8 +79,10 @@ def trail_of(fragment: Fragment) -> Trail:
     return (fragment.span.file, *fragment.heading_path)
 
 
-def section_numbers(fragments: Sequence[Fragment]) -> NDArray[np.intp]:
+def section_numbers(fragments: Sequence[Fragment]) -> "NDArray[np.intp]":
     """Return `(len(fragments),)`, from 0: neighbours with the same trail have the same number."""
+    import numpy as np  # here, so that `skillpager --help` does not import it
+
     begins = [before != after for before, after in pairwise(map(trail_of, fragments))]
     return np.cumsum([0, *begins], dtype=np.intp)[: len(fragments)]
 
