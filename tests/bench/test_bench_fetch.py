@@ -27,7 +27,7 @@ from skillpager.bench.data.evidence import (
     read_published_short,
 )
 from skillpager.bench.data.records import JSONL
-from skillpager.errors import BenchError, SettingsError
+from skillpager.errors import BenchError
 from skillpager.types import NodeType
 
 SIZES = {
@@ -130,9 +130,10 @@ def _url_path(document: Published) -> str:
 
 
 @pytest.fixture
-def server() -> Iterator[FileServer]:
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[FileServer]:
     files = {_url_path(document): TEXTS[document.skill].encode() for document in DOCUMENTS}
     with FileServer(files) as running:
+        monkeypatch.setattr(evidence, "GITHUB_RAW", running.url)
         yield running
 
 
@@ -144,14 +145,10 @@ def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return noted
 
 
-def _fetch(server: FileServer, out: Path, *chosen: Published) -> dict[str, str]:
-    return fetch_documents(chosen or DOCUMENTS, out, base_url=f"{server.url}/")
-
-
 def test_restored_documents_are_evidence_data(server: FileServer, tmp_path: Path) -> None:
     steps: list[tuple[int, int]] = []
     progress = lambda done, total: steps.append((done, total))  # noqa: E731
-    assert fetch_documents(DOCUMENTS, tmp_path, base_url=server.url, progress=progress) == {}
+    assert fetch_documents(DOCUMENTS, tmp_path, progress=progress) == {}
     assert steps == [(1, 2), (2, 2)]
     skills, queries = read_evidence(tmp_path)
     assert {skill.id: skill.text for skill in skills} == TEXTS
@@ -166,11 +163,11 @@ def test_restored_documents_are_evidence_data(server: FileServer, tmp_path: Path
 
 
 def test_what_is_there_and_right_is_not_fetched_again(server: FileServer, tmp_path: Path) -> None:
-    _fetch(server, tmp_path)
+    fetch_documents(DOCUMENTS, tmp_path)
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     (tmp_path / "odd.md").write_text("edited")
     server.asked.clear()
-    assert _fetch(server, tmp_path) == {}
+    assert fetch_documents(DOCUMENTS, tmp_path) == {}
     assert len(server.asked) == 1
     assert "o%20d%23d%3F/50%25" in server.asked[0]
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
@@ -185,7 +182,7 @@ def test_a_server_that_fails_once_is_asked_again(
 ) -> None:
     monkeypatch.setattr(evidence, "TIMEOUT", 0.5)
     server.script.append(reply)
-    assert _fetch(server, tmp_path, DOCUMENTS[0]) == {}
+    assert fetch_documents(DOCUMENTS[:1], tmp_path) == {}
     assert waits == [1]
 
 
@@ -194,28 +191,30 @@ def test_what_cannot_be_restored_is_named_and_does_not_hold_up_the_others(
 ) -> None:
     place = f"{PATHS['plain']} of owner/name at {DOCUMENTS[0].commit}"
     server.files[_url_path(DOCUMENTS[0])] = b"# Won\n"
-    problem = _fetch(server, tmp_path)["plain"]
+    problem = fetch_documents(DOCUMENTS, tmp_path)["plain"]
     assert problem.startswith(f"{place} is not the document that was annotated: its SHA-256 is not ")
     del server.files[_url_path(DOCUMENTS[0])]
-    assert _fetch(server, tmp_path)["plain"].startswith(f"{place} cannot be fetched: 404 Client Error")
+    assert fetch_documents(DOCUMENTS, tmp_path)["plain"].startswith(
+        f"{place} cannot be fetched: 404 Client Error"
+    )
     assert sorted(path.name for path in tmp_path.iterdir()) == ["manifest.json", "odd.ann.json", "odd.md"]
     assert [skill.id for skill in read_evidence(tmp_path)[0]] == ["odd"]
 
 
-def test_a_server_that_cannot_be_reached_ends_the_command(tmp_path: Path, waits: list[float]) -> None:
+def test_a_server_that_cannot_be_reached_ends_the_command(
+    tmp_path: Path, waits: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
     with FileServer({}) as server:
-        url = server.url
-    for address, error in ((url, BenchError), ("file:///etc", SettingsError)):
-        with pytest.raises(error, match=r"cannot be fetched: .*Try again later|must begin with http"):
-            fetch_documents(DOCUMENTS[:1], tmp_path, base_url=address)
+        monkeypatch.setattr(evidence, "GITHUB_RAW", server.url)
+    with pytest.raises(BenchError, match=r"cannot be fetched: .*Try again later"):
+        fetch_documents(DOCUMENTS[:1], tmp_path)
     assert waits == [1, 2, 3]
 
 
-def test_the_command_reports_what_is_missing(tmp_path: Path) -> None:
-    with FileServer({}) as server:
-        options = ("--out", tmp_path / "dev", "--split", "dev", "--mirror", server.url)
-        ran = invoke("bench", "data", "fetch", *options)
-        told = invoke("bench", "data", "fetch", *options, "--json")
+def test_the_command_reports_what_is_missing(server: FileServer, tmp_path: Path) -> None:
+    options = ("--out", tmp_path / "dev", "--split", "dev")
+    ran = invoke("bench", "data", "fetch", *options)
+    told = invoke("bench", "data", "fetch", *options, "--json")
     assert ran.code == told.code == 1
     assert len(ran.out.splitlines()) == 41
     assert f"0 of 40 documents are in {tmp_path / 'dev'}" in ran.err
@@ -310,5 +309,5 @@ def test_short_queries_are_restored_beside_the_document(
     first = DOCUMENTS[0]
     asked = ShortQueries(first.skill, (ShortQuery(f"{first.skill}#s1", "a b", "keyword", ((1, 1),)),))
     monkeypatch.setattr(evidence, "read_published_short", lambda: {first.sha256: asked})
-    _fetch(server, tmp_path)
+    fetch_documents(DOCUMENTS, tmp_path)
     assert [query.id for query in read_evidence(tmp_path, short=True)[1]] == [f"{first.skill}#s1"]

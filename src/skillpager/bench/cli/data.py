@@ -119,9 +119,6 @@ def fetch(
             help="Part of the annotations: skillsbench and test to report on; from the others models learned."
         ),
     ] = "skillsbench",
-    mirror: Annotated[
-        str, typer.Option(metavar="URL", help="Server of URL/REPO/COMMIT/PATH.")
-    ] = "https://raw.githubusercontent.com",
     as_json: AsJson = False,
 ) -> None:
     """Restore the documents of the published annotations from their public repositories.
@@ -137,7 +134,7 @@ def fetch(
 
     published = read_published(split)
     with progress_bar("documents") as progress:
-        missing = fetch_documents(published, out, base_url=mirror, progress=progress)
+        missing = fetch_documents(published, out, progress=progress)
     restored = len(published) - len(missing)
     if as_json:
         print_json({"out": str(out), "documents": restored, "missing": missing})

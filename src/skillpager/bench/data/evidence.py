@@ -23,7 +23,7 @@ from skillpager.bench.data.records import (
     TypedRange,
     read_json,
 )
-from skillpager.errors import BenchError, SettingsError, SkillError, require_extra
+from skillpager.errors import BenchError, SkillError, require_extra
 from skillpager.files import write_file
 from skillpager.library.discovery import Progress
 from skillpager.parsing.lines import LINE_END
@@ -327,32 +327,18 @@ def check_ranges(file: Path, ranges: Mapping[str, Iterable[LineRange]], *, docum
 
 
 def fetch_documents(
-    published: Sequence[Published],
-    out: Path,
-    *,
-    base_url: str = GITHUB_RAW,
-    progress: Progress | None = None,
+    published: Sequence[Published], out: Path, *, progress: Progress | None = None
 ) -> dict[str, str]:
     """Write a folder of evidence data, documents included; return why documents are missing, by their ids.
 
     A document that is there already, and right, is not fetched again; one with another SHA-256 is not stored.
-    `manifest.json` names all documents, missing ones too.
-
-    Args:
-        published: The documents.
-        out: The folder.
-        base_url: Server of `<base URL>/<repo>/<commit>/<path>`.
-        progress: Called with the documents done or missing, and all documents.
+    `manifest.json` names all documents, missing ones too. `progress` is called with the documents done or
+    missing, and all documents.
 
     Raises:
         BenchError: The server cannot be reached.
-        SettingsError: `base_url` is not a web address.
         MissingExtraError: The `pooch` package is not installed.
     """
-    if not base_url.startswith(("http://", "https://")):
-        raise SettingsError(
-            f'{PURPOSE} cannot use the base URL "{base_url}": it must begin with http:// or https://.'
-        )
     pooch = require_extra("pooch", extra="bench", purpose=PURPOSE)
     requests = require_extra("requests", extra="bench", purpose=PURPOSE)
     # it reports each file on stderr
@@ -360,25 +346,17 @@ def fetch_documents(
     lines = ",\n".join(f" {document.provenance.to_json()}" for document in published)
     write_file(out / MANIFEST, f"[\n{lines}\n]\n")
     short = read_published_short()
-    store = pooch.create(
-        out,
-        base_url="",
-        registry={document.skill + DOCUMENT: f"sha256:{document.sha256}" for document in published},
-        urls={
-            document.skill + DOCUMENT: "/".join(
-                [base_url.rstrip("/"), *map(quote, (document.repo, document.commit, document.path))]
-            )
-            for document in published
-        },
-        retry_if_failed=MAX_RETRIES,
-    )
     download = pooch.HTTPDownloader(timeout=TIMEOUT, headers={"User-Agent": "skillpager"})
 
     def restore(document: Published) -> str:
         """Write one document and its annotations; return why that is not possible, or an empty text."""
         place = f"{document.path} of {document.repo} at {document.commit}"
+        name = document.skill + DOCUMENT
+        url = "/".join([GITHUB_RAW, *map(quote, (document.repo, document.commit, document.path))])
+        known = {name: f"sha256:{document.sha256}"}
+        store = pooch.create(out, "", registry=known, urls={name: url}, retry_if_failed=MAX_RETRIES)
         try:
-            store.fetch(document.skill + DOCUMENT, downloader=download)
+            store.fetch(name, downloader=download)
         except requests.HTTPError as error:
             return f"{place} cannot be fetched: {error}."
         except requests.RequestException as error:
@@ -395,9 +373,8 @@ def fetch_documents(
     missing: dict[str, str] = {}
     pool = ThreadPoolExecutor(JOBS)
     try:
-        for number, (document, problem) in enumerate(
-            zip(published, pool.map(restore, published), strict=True), 1
-        ):
+        outcomes = zip(published, pool.map(restore, published), strict=True)
+        for number, (document, problem) in enumerate(outcomes, 1):
             if problem:
                 missing[document.skill] = problem
             if progress:
