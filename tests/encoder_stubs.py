@@ -15,10 +15,12 @@ class HeldEncoder(HashingEncoder):
         super().__init__()
         self.started = threading.Event()
         self.let_go = threading.Event()
+        self.queries = 0
 
     def encode_query(self, text: str) -> FloatArray:
         """Return the embedding of a query, once it may."""
         self.started.set()
+        self.queries += 1
         assert self.let_go.wait(TIME_LIMIT)
         return super().encode_query(text)
 

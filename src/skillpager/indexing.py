@@ -102,7 +102,7 @@ class IndexCache:
         try:
             store.save(index)
         except StoreError as error:
-            logger.warning("the index of %s is not stored: %s", skill.name, error)
+            logger.warning('the index of "%s" is not stored: %s', skill.name, error)
         return index
 
 

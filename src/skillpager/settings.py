@@ -33,6 +33,8 @@ LLM_CONCURRENCY = 4
 LLM_TIMEOUT = 120.0
 # largest skill that is read, all files together
 MAX_SKILL_BYTES = 8 * 1024 * 1024
+# longest query from an agent, by MCP, HTTP or the hook: longer than any description of a task
+MAX_QUERY_CHARS = 8_000
 # largest file of settings; ours have some 20 lines
 MAX_SETTINGS_BYTES = 64 * 1024
 # largest number of a setting; beyond it arithmetic could overflow

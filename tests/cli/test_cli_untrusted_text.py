@@ -52,8 +52,7 @@ def test_a_list_has_one_line_for_each_skill(skills: Path, tmp_path: Path) -> Non
     done = run("list", skills, env=environment(tmp_path / "cache"))
     assert done.code == 0
     names = [line.split("\t")[0] for line in done.out.splitlines()]
-    shown = "a\ufffd]0;owned\ufffd error: forged\ufffd2J[red]b[/red]"
-    assert sorted(names) == sorted(["skill", "bro warning: forged\ufffd", "plain", "half\ufffd", shown])
+    assert sorted(names) == ["bro-warning-forged", "half", "nasty", "plain", "skill"]
     assert_steers_nothing(done.out + done.err)
     assert not re.search("^(error|warning)", done.out + done.err, re.MULTILINE)
 
@@ -63,7 +62,6 @@ def test_a_list_as_json_is_json_in_utf8(skills: Path, tmp_path: Path) -> None:
     assert done.code == 0
     assert_steers_nothing(done.out)
     names = {found["path"].rpartition("/")[2]: found["name"] for found in done.json["skills"]}
-    assert names["half"] == "half\ufffd"
     assert names["cab\ufffd"] == "plain"
 
 
@@ -92,7 +90,6 @@ def test_nothing_steers_a_terminal(skills: Path, tmp_path: Path) -> None:
         assert_steers_nothing(said)
         assert "Traceback" not in said
         assert "bug in SkillPager" not in said
-    assert "[red]b[/red]" in run_on_terminal("list", skills, env=env).out
     assert "[red]x[/red]" in run_on_terminal("outline", nasty, env=env).out
 
 

@@ -334,7 +334,7 @@ def test_a_hostile_skill_does_nothing(browser: Browser, url: str) -> None:
 
 def test_problems_are_told_in_the_words_of_the_service(browser: Browser, url: str) -> None:
     with opened(browser, url, tolerated="404", skill="postgres") as page:
-        expect(page.locator("#problem")).to_contain_text("did you mean postgres-backup?")
+        expect(page.locator("#problem")).to_contain_text("did you mean 'postgres-backup'?")
         page.get_by_label("Skill", exact=True).select_option(SKILL)
         expect(page.locator("#problem")).to_be_hidden()
         expect(page.locator("#document h1")).to_be_visible()

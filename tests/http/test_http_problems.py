@@ -119,7 +119,7 @@ def test_a_body_that_does_not_say_it_is_json_is_refused(client: httpx.Client, ki
 @pytest.mark.parametrize(
     ("path", "error", "message"),
     [
-        ("/v1/skills/git-bisekt/outline", "UnknownSkillError", "did you mean git-bisect"),
+        ("/v1/skills/git-bisekt/outline", "UnknownSkillError", "did you mean 'git-bisect'"),
         ("/v1/skills/..%2f..%2fetc/outline", "UnknownSkillError", "ask for the list"),
         ("/v1/skills/%2Fetc%2Fpasswd/source", "UnknownSkillError", "ask for the list"),
         ("/v1/nothing", None, "/v1/openapi.json"),

@@ -541,6 +541,10 @@ def test_the_commands_write_and_remove_the_hook(tmp_path: Path) -> None:
     [group] = groups_of(file)
     assert f"hook --skills-dir {skills}" in json.dumps(group)
     assert "restart Claude Code" in done.err
+    assert run("install", *options, "--project", "--yes", env=env).code == 0
+    assert f"hook --skills-dir {skills} --project" in file.read_text()
+    assert "Nothing to do" in run("install", *options, "--project", "--yes", env=env).err
+    assert run("install", "--agent", "zed", "--project", env=env).code == 2
     rows = run("install", "--hook", "--json", env=env).json["agents"]
     assert [(row["scope"], row["installed"]) for row in rows] == [("user", True), ("project", False)]
     assert run("uninstall", *options, "--yes", env=env).code == 0

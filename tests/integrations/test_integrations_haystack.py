@@ -164,8 +164,8 @@ def test_an_unknown_skill_is_a_key_error_with_close_names(store: SkillPagerStore
     with pytest.raises(KeyError) as raised:
         store.load_skill("postgres")
     assert isinstance(raised.value, UnknownSkillError)
-    assert str(raised.value) == "There is no skill named 'postgres' among 10: did you mean postgres-backup?"
-    with pytest.raises(ToolInvocationError, match="did you mean postgres-backup"):
+    assert str(raised.value) == "There is no skill named 'postgres' among 10: did you mean 'postgres-backup'?"
+    with pytest.raises(ToolInvocationError, match="did you mean 'postgres-backup'"):
         SkillToolset(store)[0].invoke(name="postgres")
 
 

@@ -36,7 +36,7 @@ Run = Callable[[SkillPager, list[Call]], list[str]]
 
 TOOLS = ["list_skills", "load_skill", "read_skill_nodes"]
 FEW = ["git-bisect", NAME, "zhongwen-boke-fabu"]
-UNKNOWN = "There is no skill named 'postgres' among 10: did you mean postgres-backup?"
+UNKNOWN = "There is no skill named 'postgres' among 10: did you mean 'postgres-backup'?"
 
 
 async def run_pydantic_ai(pager: SkillPager, calls: list[Call], **options: Any) -> list[str]:

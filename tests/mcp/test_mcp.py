@@ -233,7 +233,7 @@ def test_unknown_arguments_are_refused(server: SkillServer, tool: str, era: str)
         (
             "load_skill",
             {"name": "git-bisct"},
-            "There is no skill named 'git-bisct' among 10: did you mean git-bisect?",
+            "There is no skill named 'git-bisct' among 10: did you mean 'git-bisect'?",
         ),
         ("load_skill", {"name": str(SAMPLES / "git-bisect")}, "There is no skill named '/"),
         ("load_skill", {"name": "../skills/git-bisect"}, "There is no skill named '../"),
@@ -261,6 +261,14 @@ def test_unknown_arguments_are_refused(server: SkillServer, tool: str, era: str)
         ),
         ("read_skill_nodes", {"name": "git-bisect", "ids": " "}, "No node is named"),
         ("read_skill_nodes", {"name": "git-bisect", "lines": "one"}, "'one' is not a range of lines"),
+        ("read_skill_nodes", {"name": "git-bisect", "lines": "9" * 5_000}, "is not a range of lines"),
+        (
+            "read_skill_nodes",
+            {"name": "git-bisect", "file": "SKILL.md", "lines": "9" * 5_000},
+            "are no lines of 'SKILL.md'",
+        ),
+        ("load_skill", {"query": "q" * 8_001}, "it must have at most 8000 characters"),
+        ("search_skills", {"query": "q" * 8_001}, "it must have at most 8000 characters"),
         ("read_skill_nodes", {"name": "git-bisect", "lines": "900"}, "No node stands at 'L900-900'"),
         (
             "read_skill_nodes",

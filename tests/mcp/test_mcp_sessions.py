@@ -7,13 +7,14 @@ from pathlib import Path
 
 import anyio
 import pytest
-from anyio.to_thread import run_sync
+from anyio.to_thread import current_default_thread_limiter, run_sync
 
 from conftest import SAMPLES
 from encoder_stubs import TIME_LIMIT, HeldEncoder, PanickingEncoder
 from mcp import Client
 from mcp_clients import ERAS, answers, error_of, server_of, text_of
 from skillpager import SkillPager
+from skillpager.mcp.server import THREADS
 
 PAGE = ("load_skill", {"name": "postgres-backup", "query": "Restore a single table from last night's dump."})
 OTHER = ("load_skill", {"name": "postgres-backup", "query": "Restore a whole database on a new server."})
@@ -138,6 +139,30 @@ def test_a_cancelled_call_sent_nothing(tmp_path: Path, era: str) -> None:
     anyio.run(run)
     pager.close()
     assert [KNOWN in text for text in texts] == [False, True]
+
+
+def test_calls_leave_threads_for_the_messages_that_cancel_them(tmp_path: Path) -> None:
+    """The SDK reads stdin in a thread of the pool that tools would else fill, and answers what it reads late."""
+    pager, encoder = held(tmp_path)
+    pager.index(SAMPLES / "postgres-backup")
+
+    async def run() -> None:
+        async with Client(server_of(pager, SAMPLES), mode="legacy") as client:
+            async with anyio.create_task_group() as calls:
+                for number in range(10):
+                    query = {**PAGE[1], "query": f"{PAGE[1]['query']} {number}"}
+                    calls.start_soon(client.call_tool, "load_skill", query)
+                while not encoder.started.is_set():
+                    await anyio.sleep(0.1)
+                await anyio.sleep(1)
+                assert current_default_thread_limiter().borrowed_tokens == 0
+                calls.cancel_scope.cancel()
+                threading.Timer(0.3, encoder.let_go.set).start()
+            await client.list_tools()
+
+    anyio.run(run)
+    pager.close()
+    assert encoder.queries == THREADS  # the other eight were cancelled before they began
 
 
 def test_calls_at_the_same_time_are_all_sent_whole(tmp_path: Path) -> None:

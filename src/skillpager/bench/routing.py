@@ -18,7 +18,7 @@ from skillpager.library.discovery import FoundSkill, Progress, discover
 from skillpager.library.routing.router import load_router, route_query
 from skillpager.library.routing.routes import Route
 from skillpager.library.routing.word_index import WordIndex, field_terms
-from skillpager.parsing.skill import find_body, read_skill, skill_from_text
+from skillpager.parsing.skill import find_body, read_skill, skill_from_text, written_name
 from skillpager.strategies.navigator.lexical import terms_of
 from skillpager.types import Skill
 
@@ -76,7 +76,8 @@ def read_pool(path: Path) -> Iterator[RoutingSkill]:
             skill = skill_from_text(line.skill_md, name=PurePosixPath(line.id).name)
         except SkillPagerError:
             continue  # a file without text is not a skill
-        yield _routing_skill(line.id, skill)
+        written = written_name(line.skill_md)  # its words are searched, whatever the skill is called
+        yield _routing_skill(line.id, replace(skill, name=written or skill.name))
 
 
 def read_tasks(folder: Path, truth: Path) -> tuple[list[RoutingSkill], list[RoutingQuery]]:

@@ -21,14 +21,14 @@ from typing import Annotated
 import typer
 
 from skillpager.cli.library import show_command
-from skillpager.cli.messages import are_notes_shown, note, print_json, reported
+from skillpager.cli.messages import UsageError, are_notes_shown, note, print_json, reported
 from skillpager.cli.options import PagerOptions, SkillsDirs, StoreOptions
 from skillpager.cli.session import open_library
 from skillpager.errors import SettingsError
 from skillpager.files import make_private_folder, read_bounded, write_file
 from skillpager.library.discovery import search_folders
 from skillpager.pages.render import not_covered
-from skillpager.settings import INDEX_FOLDER, load_settings
+from skillpager.settings import INDEX_FOLDER, MAX_QUERY_CHARS, load_settings
 from skillpager.types import Style
 
 EVENT = "UserPromptSubmit"
@@ -38,11 +38,10 @@ DEFAULT_MAX_TOKENS = 1_000
 LARGEST_MAX_TOKENS = 2_000
 # longest wait of a prompt for its page
 DEFAULT_SECONDS = 5.0
+LARGEST_SECONDS = 60.0
 # nobody asked for a page, so it takes a likelier skill than a search does
 LEAST_CHANCE = 0.4
 MAX_INPUT_BYTES = 10_000_000
-# of a long prompt, such as one with a log pasted into it, the beginning and the end are searched for
-MOST_CHARS = 8_000
 # folder in the cache with a file for each session: the ids of the nodes that it was shown
 FOLDER = "hook"
 # sessions that are remembered, and versions of skills in each; the least recently used are dropped
@@ -73,12 +72,19 @@ def hook(
         float,
         typer.Option("--seconds", metavar="S", help="Longest time; the prompt then goes on without a page."),
     ] = DEFAULT_SECONDS,
+    project: Annotated[
+        bool,
+        typer.Option(
+            "--project", help="Search the project's folders, too, which a stranger may have filled."
+        ),
+    ] = False,
 ) -> None:
     """Show an agent the part of your skills that a prompt needs.
 
     A hook for Claude Code's event UserPromptSubmit: `skillpager install --agent claude-code --hook` adds
     it. It reads the event on stdin, and prints the page for the prompt as context for the model; nothing
-    if no skill seems to fit, for commands such as /help, and for what the session was shown before. A
+    if no skill seems to fit, for commands such as /help, and for what the session was shown before. The
+    first line says where the skill comes from; those of the project are left out without --project. A
     line tells the user which skills, tokens and milliseconds it took. It never fails a prompt: errors
     are notes on stderr, and the exit code is 0.
 
@@ -89,15 +95,18 @@ def hook(
     if sys.stdin.isatty():
         note("an agent runs this command with each prompt, and sends it the prompt on stdin (docs/hosts.md)")
         return
-    prompt = read_prompt(sys.stdin.buffer.read(MAX_INPUT_BYTES))
-    # a command of the agent names what it needs
-    if prompt is None or not prompt.text.strip() or prompt.text.lstrip().startswith("/"):
-        return
+    if not 0 <= seconds <= LARGEST_SECONDS:  # nan is neither
+        raise UsageError(f"--seconds is {seconds:g}: give a number from 0 to {LARGEST_SECONDS:g}.")
     made: Future[dict[str, object]] = Future()
 
     def work() -> None:
         try:
-            made.set_result(_answer(prompt, skills_dirs or [], max_tokens))
+            prompt = read_prompt(sys.stdin.buffer.read(MAX_INPUT_BYTES))
+            # a command of the agent names what it needs
+            if prompt is None or not prompt.text.strip() or prompt.text.lstrip().startswith("/"):
+                made.set_result({})
+            else:
+                made.set_result(_answer(prompt, skills_dirs or [], max_tokens, with_project=project))
         except BaseException as fault:  # it is raised where it is reported
             made.set_exception(fault)
 
@@ -127,18 +136,23 @@ def read_prompt(data: bytes) -> Prompt | None:
     text, session, folder = (event.get(name) for name in ("prompt", "session_id", "cwd"))
     if event.get("hook_event_name", EVENT) != EVENT or not isinstance(text, str):
         return None
-    if len(text) > MOST_CHARS:
-        half = MOST_CHARS // 2
-        text = f"{text[:half]}\n{text[-half:]}"
-    place = Path(folder) if isinstance(folder, str) and Path(folder).is_dir() else None
+    if len(text) > MAX_QUERY_CHARS:  # with a log pasted into it: what is asked stands before or after that
+        half = MAX_QUERY_CHARS // 2
+        text = f"{text[: half - 1]}\n{text[-half:]}"
+    place = None
+    with suppress(OSError, ValueError):  # a path that cannot be
+        place = Path(folder) if isinstance(folder, str) and Path(folder).is_dir() else None
     return Prompt(text, session if isinstance(session, str) else "", place)
 
 
-def _answer(prompt: Prompt, skills_dirs: Collection[Path], max_tokens: int) -> dict[str, object]:
+def _answer(
+    prompt: Prompt, skills_dirs: Collection[Path], max_tokens: int, *, with_project: bool
+) -> dict[str, object]:
     """Return the output for the agent; empty if no skill is likely enough, or nothing of it is new."""
     started = time.perf_counter()
     settings = load_settings()
-    folders = search_folders([*skills_dirs, *settings.skills_dir], project=prompt.folder)
+    named = [*skills_dirs, *settings.skills_dir]
+    folders = search_folders(named, project=prompt.folder, with_project=with_project)
     library = open_library([], StoreOptions(), folders=folders)
     file = session_file(settings.cache_dir / INDEX_FOLDER, prompt.session)
     shown = read_shown(file)
@@ -147,14 +161,17 @@ def _answer(prompt: Prompt, skills_dirs: Collection[Path], max_tokens: int) -> d
         max_tokens=max_tokens,
         style=Style.MARKED,
         folder=True,
-        show=lambda skill: show_command(skill, PagerOptions(), by_path=bool(skills_dirs)),
+        # by its name, a skill of the project would be read in place of the user's
+        show=lambda skill: show_command(skill, PagerOptions(), by_path=True),
         known=lambda key: frozenset(shown.get(key, ())),
     )
     likely = made.parts and max(part.chance for part in made.parts) >= LEAST_CHANCE
     if not likely or not_covered(made.covered) or not any(part.page.nodes for part in made.parts):
         return {}
-    names = ", ".join(part.skill.name for part in made.parts)
-    head = f"[For this prompt SkillPager found {'a skill' if len(made.parts) == 1 else 'skills'}: {names}]"
+    names = ", ".join(f'"{part.skill.name}"' for part in made.parts)
+    places = [json.dumps(str(part.skill.path), ensure_ascii=False) for part in made.parts]
+    found = "a skill" if len(places) == 1 else "skills"
+    head = f"[For this prompt SkillPager found {found}: {names}, from {', '.join(places)}]"
     text = f"{head}\n\n{made.text}"
     count = library.pager.token_counter.count(text)
     write_shown(file, shown, {part.key: [node.id for node in part.page.nodes] for part in made.parts})

@@ -50,7 +50,13 @@ class InstallOptions:
 
 
 @reported
-def install(options: InstallOptions, skills_dirs: SkillsDirs = None) -> None:
+def install(
+    options: InstallOptions,
+    skills_dirs: SkillsDirs = None,
+    project: Annotated[
+        bool, typer.Option("--project", help="With --hook: it searches the project's folders of skills, too.")
+    ] = False,
+) -> None:
     """Add SkillPager's MCP server to an agent, or with --hook a hook.
 
     Prints the change to the agent's configuration file and asks before making it. Everything else in the
@@ -67,13 +73,15 @@ def install(options: InstallOptions, skills_dirs: SkillsDirs = None) -> None:
     if options.agent is None:
         _print_hosts(options)
         return
+    if project and not options.hook:
+        raise UsageError("--project needs --hook: the server searches the project's folders anyway.")
     folders = [folder.resolve() for folder in check_folders(skills_dirs or [])]
     host = hosts.find_host(options.agent, hook=options.hook)
     file = hosts.file_of(host, options.scope, Places())
     command = hosts.own_command(options.scope)
     now = installed_entry(host, file)
     if options.hook:
-        entry = hosts.hook_entry(command, skills_dirs=folders, now=now)
+        entry = hosts.hook_entry(command, skills_dirs=folders, project=project, now=now)
     else:
         entry = hosts.server_entry(host, command, skills_dirs=folders, now=now)
     _make_change(plan_install(host, file, entry, private=options.scope == "user"), host, options)

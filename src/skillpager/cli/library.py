@@ -199,7 +199,7 @@ def _note_parts(made: LibraryPage) -> None:
         note(line)
     for each in made.refused:
         if each.reason is RefusalReason.UNREADABLE:
-            warn(f"{each.skill.name} is passed over: {each.detail}")
+            warn(f"{each.skill.name!r} is passed over: {each.detail}")
 
 
 @app.callback()

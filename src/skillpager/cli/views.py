@@ -61,7 +61,7 @@ def note_page(page: Page, name: str = "") -> None:
                 line += f"; holds all that is needed with an estimated chance of {chance}"
         note(f"{name}: {line}" if name else line)
     if uncovered := not_covered(page.covered):
-        note(f"the skill {f'{name} ' if name else ''}{uncovered}")
+        note(f"the skill {f'{name!r} ' if name else ''}{uncovered}")
 
 
 def token_count(tokens: int, *, exact: bool) -> str:

@@ -39,7 +39,7 @@ class ProblemJson(TypedDict):
     title: Annotated[str, Field(examples=["Not Found"])]
     status: Annotated[int, Field(examples=[404])]
     detail: Annotated[
-        str, Field(examples=["There is no skill named 'postgres' among 10: did you mean postgres-backup?"])
+        str, Field(examples=["There is no skill named 'postgres' among 10: did you mean 'postgres-backup'?"])
     ]
     error: NotRequired[Annotated[str, Field(examples=["UnknownSkillError"])]]
     errors: NotRequired[list[dict[str, str]]]

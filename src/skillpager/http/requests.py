@@ -5,9 +5,8 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from skillpager.library.routing.routes import DEFAULT_ROUTED
+from skillpager.settings import MAX_QUERY_CHARS
 
-# longer than any description of a task
-MAX_QUERY_CHARS = 8_000
 MAX_NAME_CHARS = 512
 MAX_SHOW_CHARS = 200
 MAX_ADDRESSES = 1_000

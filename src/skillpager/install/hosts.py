@@ -22,6 +22,7 @@ SERVER_ARGUMENTS = ("mcp",)
 SCOPES = ("user", "project")
 # the command that Claude Code runs with every prompt, and where its settings list such commands
 HOOK, HOOK_EVENT, HOOKS_CONTAINER = "hook", "UserPromptSubmit", "hooks"
+PROJECT_OPTION = "--project"
 _RUNS_HOOK = re.compile(rf"(?:.*[\s/\\])?{SERVER}(?:\.exe)?['\"]?\s+{HOOK}(?:\s.*)?")
 
 Form: TypeAlias = Literal["plain", "list", "nested"]
@@ -225,13 +226,18 @@ def server_entry(
 
 
 def hook_entry(
-    command: Sequence[str], *, skills_dirs: Sequence[Path] = (), now: JsonValue = None
+    command: Sequence[str],
+    *,
+    skills_dirs: Sequence[Path] = (),
+    project: bool = False,
+    now: JsonValue = None,
 ) -> JsonValue:
     """Return the entry that makes an agent run `skillpager hook` with every prompt.
 
     Args:
         command: Program and arguments that start SkillPager.
         skills_dirs: Further folders of skills that it searches; without any, the arguments of `now` stay.
+        project: Whether it searches the project's folders, too.
         now: The entry that is there, whose other members stay.
     """
     held = dict(now) if isinstance(now, dict) else {}
@@ -239,6 +245,8 @@ def hook_entry(
     further = words[words.index(HOOK) + 1 :] if HOOK in words else []
     if skills_dirs:
         further = [word for folder in skills_dirs for word in ("--skills-dir", str(folder))]
+    if project and PROJECT_OPTION not in further:
+        further.append(PROJECT_OPTION)
     line = shlex.join([*command, HOOK, *further])
     return {"timeout": HOOK_SECONDS, **held, "type": "command", "command": line}
 

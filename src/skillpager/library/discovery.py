@@ -25,7 +25,7 @@ from skillpager.files import (
     warn_of_size,
 )
 from skillpager.json_types import HIDDEN
-from skillpager.parsing.skill import ENTRY_FILE, read_skill, shown_name
+from skillpager.parsing.skill import ENTRY_FILE, read_skill, safe_name
 from skillpager.settings import MAX_SKILL_BYTES
 from skillpager.types import Skill
 
@@ -202,6 +202,7 @@ def search_folders(
     extra: Sequence[Path] = (),
     *,
     project: Path | None = None,
+    with_project: bool = True,
     home: Path | None = None,
     environ: Mapping[str, str] = os.environ,
 ) -> list[Path]:
@@ -210,13 +211,14 @@ def search_folders(
     Args:
         extra: Folders that come first.
         project: Folder of the project; default: the current folder.
+        with_project: Whether to search those of the project, which a stranger may have filled.
         home: The user's home folder.
         environ: Variables, of which some move an agent's folder.
     """
     project = Path.cwd() if project is None else project
     home = Path.home() if home is None else home
     places = {"home": home, **moved_folders(home, environ)}
-    own = [project / folder for folder in PROJECT_FOLDERS]
+    own = [project / folder for folder in PROJECT_FOLDERS] if with_project else []
     users = [Path(folder.format(**places)) for folder in USER_FOLDERS]
     return list(dict.fromkeys([*extra, *own, *users, *plugin_folders(places["claude"] / "plugins")]))
 
@@ -302,7 +304,7 @@ def _read(path: Path) -> Reading:
             is_stub = stub_of(skill.metadata) is not None
             return Reading(None if is_stub else found, _stamps_of(path))
     except SkillPagerError as error:
-        broken = FoundSkill(shown_name(path.name), "", path, None, one_line(str(error)))
+        broken = FoundSkill(safe_name(path.name, path.name), "", path, None, one_line(str(error)))
         # the system may allow tomorrow what it refuses now
         passing = isinstance(error.__cause__, (OSError, MemoryError))
         return Reading(broken, None if passing else _stamps_of(path))
@@ -349,7 +351,7 @@ def similar_names(name: str, known: Iterable[str]) -> str:
         return ""
     names = sorted(each for each in set(known) if len(each) <= MAX_COMPARED_CHARS)
     close = difflib.get_close_matches(name, names) or [each for each in names if name.lower() in each.lower()]
-    return f"did you mean {', '.join(close)}?" if close else ""
+    return f"did you mean {', '.join(map(repr, close))}?" if close else ""
 
 
 def skill_folders(folders: Iterable[Path]) -> Iterator[tuple[Path, Path]]:

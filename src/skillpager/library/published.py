@@ -24,6 +24,7 @@ from skillpager.library.discovery import (
     stub_of,
 )
 from skillpager.library.filters import read_licence, recognise_name
+from skillpager.parsing.skill import safe_name
 from skillpager.types import PublishedSkill, Skill, SourceFile
 
 if TYPE_CHECKING:
@@ -85,8 +86,10 @@ class PublishedSkills:
         is_reset = version[0] != before[0] or version[1] < before[1]
         by_name = {} if is_reset else dict(self._by_name)
         for number, skill in changed:
-            if isinstance(skill, str):
-                by_name.pop(skill, None)
+            name = skill if isinstance(skill, str) else skill.name
+            # whoever may write to the database may not write into sentences of ours
+            if isinstance(skill, str) or safe_name(name, name) != name:
+                by_name.pop(name, None)
                 continue
             by_name[skill.name] = FoundSkill(
                 skill.name,
@@ -243,7 +246,8 @@ def unpack_skill(data: bytes, place: str) -> Skill:
             if hashlib.sha256(file.text.encode()).hexdigest() != file.digest:
                 raise ValueError(f"the digest of {file.path} differs")
         # warnings are for authors, and may name places on the publisher's disk
-        return Skill(form["name"], form["description"], form["metadata"], files, None)
+        name = safe_name(form["name"], form["name"])
+        return Skill(name, form["description"], form["metadata"], files, None)
     except (ValueError, LookupError, TypeError, zlib.error) as error:
         raise SkillError(
             f"The published skill {place} is damaged: {error}. Publish it again with `skillpager index`."

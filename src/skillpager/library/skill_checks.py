@@ -21,6 +21,7 @@ from skillpager.parsing.skill import (
     NAME,
     find_front_matter,
     read_skill,
+    written_name,
 )
 from skillpager.tokens import default_counter
 from skillpager.types import Skill, SourceFile
@@ -186,7 +187,7 @@ def _front_matter_findings(checked: CheckedSkill) -> Iterator[Finding]:
             problem, remedy = match[2].partition("; ")[0], "put the value in quotes, or mend the indentation"
             kind, severity = Kind.FRONT_MATTER, Severity.ERROR
             yield Finding(kind, severity, checked.file, int(match[1]), "", problem, remedy)
-    name = skill.name
+    name = written_name(skill.files[0].text)
     if "name" not in checked.lines:
         yield checked.error(Kind.NAME, "", "", "the front matter has no name", f"add `name: {folder}`")
     elif len(name) > MAX_NAME or not NAME.fullmatch(name):

@@ -6,6 +6,7 @@ HTTP what `initialize` opened. HTTP requests of protocol 2026-07-28 have no sess
 
 import json
 import logging
+import re
 import socket
 import sys
 from collections.abc import AsyncIterator, Mapping
@@ -50,6 +51,10 @@ DEFAULT_PORT = 8642
 STOP_SECONDS = 2
 # open connections over HTTP; requests on further ones get 503
 MAX_CONNECTIONS = 512
+# calls of tools at the same time: a process runs one thread at a time, and the second makes pages while the
+# first indexes. The SDK reads stdin in a thread as well: beside more of ours it would learn that a call is
+# cancelled only when the calls before it are answered
+THREADS = 2
 # sessions that are remembered; the least recently used are dropped
 MAX_SESSIONS = 1_000
 
@@ -89,6 +94,7 @@ class State:
     library: Library
     options: ToolOptions
     memories: LRUCache[str, Memory]
+    threads: anyio.CapacityLimiter
 
 
 Context = ServerRequestContext[State]
@@ -106,7 +112,7 @@ def make_server(library: Library, options: ToolOptions | None = None) -> SkillSe
 
     @asynccontextmanager
     async def state(_: SkillServer) -> AsyncIterator[State]:
-        yield State(library, options or ToolOptions(), LRUCache(MAX_SESSIONS))
+        yield State(library, options or ToolOptions(), LRUCache(MAX_SESSIONS), anyio.CapacityLimiter(THREADS))
 
     return Server(
         NAME,
@@ -136,7 +142,8 @@ def instructions_of(library: Library) -> str:
         text = f"{USE}\n\nSkills:{''.join(lines)}"
         if len(text.encode()) <= MAX_BYTES:
             return text
-    text = f"{USE} {FIND}\n\nSkills: {', '.join(skill.name for skill in skills)}."
+    names = ", ".join(f'"{skill.name}"' for skill in skills)
+    text = f"{USE} {FIND}\n\nSkills: {names}."
     return text if len(text.encode()) <= MAX_BYTES else f"{USE} {FIND} There are {len(skills):,} skills."
 
 
@@ -162,7 +169,9 @@ async def call_tool(context: Context, params: types.CallToolRequestParams) -> ty
     call = ToolCall(context.lifespan_context.library, context.lifespan_context.options, memory)
     is_error = True
     try:
-        text = await run_sync(_answer, call, params.name, params.arguments or {})
+        text = await run_sync(
+            _answer, call, params.name, params.arguments or {}, limiter=context.lifespan_context.threads
+        )
         is_error = False
     except SkillPagerError as error:
         text = snippet(str(error), ERROR_CHARS)
@@ -260,7 +269,7 @@ def _answer(call: ToolCall, name: str, arguments: Mapping[str, object]) -> str:
         values = tool.fn_metadata.validate_arguments(given)
     except ValidationError as error:
         for fault in error.errors():
-            wrong, problem = fault["loc"][0], fault["msg"].replace("Input should be", "it must be")
+            wrong, problem = fault["loc"][0], re.sub(r"^(Input|String) should", "it must", fault["msg"])
             value = _shown(repr(fault["input"]))
             missing = f"the argument {wrong!r} is missing"
             faults.append(missing if fault["type"] == "missing" else f"{wrong} is {value}, but {problem}")

@@ -21,6 +21,7 @@ from skillpager.pages.render import notice_of, omissions_of, skill_tag, tag_of
 from skillpager.parsing.folder import own_folder, read_own_file
 from skillpager.parsing.lines import split_lines
 from skillpager.parsing.skill import SCOPES
+from skillpager.settings import MAX_QUERY_CHARS
 from skillpager.types import Node, Page, SkillIndex, Style
 
 # tokens of a reply: below what any known host cuts off (Claude Code: 25,000 of its own, claude-code#10456)
@@ -35,10 +36,13 @@ DESCRIPTION_CHARS = 1024
 # the same in the answer to a search, which is read to choose
 SEARCHED_CHARS = 300
 
-_LINES = re.compile(r"((?:[^\s:,]+:)?)L?(\d+)(?:-L?(\d+))?", re.IGNORECASE)
+# no file has lines with ten-digit numbers, and Python refuses to parse thousands of digits
+_LINES = re.compile(r"((?:[^\s:,]+:)?)L?(\d{1,9})(?:-L?(\d{1,9}))?", re.IGNORECASE)
 
 SkillName = Annotated[str, Field(description="A name that list_skills shows.")]
-Query = Annotated[str, Field(description="What you are about to do, in a sentence.")]
+Query = Annotated[
+    str, Field(max_length=MAX_QUERY_CHARS, description="What you are about to do, in a sentence.")
+]
 Mode = Literal["auto", "page", "outline", "full"]
 Made = TypeVar("Made", Page, LibraryPage)
 

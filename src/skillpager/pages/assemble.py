@@ -1,5 +1,6 @@
 """Assemble a page within the budget: from the nodes that a strategy selects, or from a whole skill."""
 
+import json
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
@@ -232,7 +233,9 @@ def folder_line(skill: Skill, folder: Path | None) -> str:
         return ""
     # without braces, because an agent would put another folder in the place of `${CLAUDE_SKILL_DIR}`
     also = f" ({SKILL_DIR})" if any(SKILL_DIR in file.text for file in skill.files) else ""
-    return f"[Skill folder{skill_tag(skill)}{also}: {folder}]"
+    # its author may have named it
+    place = json.dumps(str(folder), ensure_ascii=False) if {"[", "]"} & set(str(folder)) else folder
+    return f"[Skill folder{skill_tag(skill)}{also}: {place}]"
 
 
 class PageMeter:

@@ -34,7 +34,11 @@ SCOPES = ("skill", "body")
 MAX_NAME, MAX_DESCRIPTION = 64, 1024
 NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 
-# every list and every page repeats the name, so it is cut at about three times what the specification allows
+# a name as it is shown: letters of any script and case, digits, hyphens; nothing that could end our sentence
+# about a skill and begin another, and no hyphen first, which a command would take for an option
+_WORD = r"[^\W_]+"
+_SAFE_NAME = re.compile(rf"{_WORD}(?:-+{_WORD})*")
+# characters of a written name in a warning
 MAX_SHOWN_NAME = 200
 
 # without one of these a text links to no file: `.md`, or what may stand for it in a link
@@ -306,10 +310,22 @@ def decode(data: bytes, place: str, *, complete: bool = True) -> str:
         ) from error
 
 
-def shown_name(*names: str) -> str:
-    """Return the first name that is not blank on one short line without hidden characters, else `skill`."""
-    lines = (one_line(name, MAX_SHOWN_NAME) for name in names)
-    return next(filter(None, lines), "skill")
+def safe_name(written: str, fallback: str) -> str:
+    """Return a skill's name as its author wrote it, if it is at most `MAX_NAME` letters, digits and hyphens.
+
+    Otherwise it is the fallback, such as the folder's name, with hyphens in place of everything else. Our own
+    sentences repeat the name, and a model would take a sentence in it for one of ours.
+    """
+    if len(written) <= MAX_NAME and _SAFE_NAME.fullmatch(written):
+        return written
+    return "-".join(re.findall(_WORD, fallback))[:MAX_NAME].rstrip("-") or "skill"
+
+
+def written_name(text: str) -> str:
+    """Return the name that the front matter of a text gives, on one line; empty if it gives none."""
+    start, end = find_front_matter(text)
+    fields, _ = parse_front_matter(text[start:end], file=ENTRY_FILE)
+    return one_line(fields.get("name", ""), MAX_SHOWN_NAME)
 
 
 def is_blank(text: str) -> bool:
@@ -342,13 +358,11 @@ def _skill(files: list[SourceFile], *, fallback: str, root: Path | None, notes: 
     entry = files[0]
     start, end = find_front_matter(entry.text)
     fields, warnings = parse_front_matter(entry.text[start:end], file=entry.path)
-    written = fields.pop("name", "").strip() or fallback
-    name, description = shown_name(written, fallback), fields.pop("description", "").strip()
-    if name != written or "\ufffd" in name:
-        warnings.append(
-            f"name {one_line(repr(written), MAX_SHOWN_NAME)} is shown as {name!r}: give the skill a short "
-            "name on one line, without control or hidden characters"
-        )
+    written, description = fields.pop("name", "").strip(), fields.pop("description", "").strip()
+    name = safe_name(written, fallback)
+    if written and name != written:
+        shown, form = one_line(repr(written), MAX_SHOWN_NAME), "letters, digits and hyphens"
+        warnings.append(f"the skill is called {name!r}, because {shown} is not {MAX_NAME} {form} at most")
     return Skill(name, description, fields, tuple(files), root, tuple(warnings + notes))
 
 

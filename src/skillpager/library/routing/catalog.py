@@ -21,7 +21,7 @@ from skillpager.stores.sqlite import Database, Schema
 SCHEMA = Schema(
     "catalog of skills",
     0x536B4374,  # "SkCt" in ASCII
-    9,  # raise it when the table changes: the catalog is then made again
+    10,  # raise it when the table changes: the catalog is then made again
     ("CREATE TABLE readings (path BLOB PRIMARY KEY, reading TEXT NOT NULL) WITHOUT ROWID",),
 )
 # raise it when terms, fields or their packing change: the words of libraries are then indexed again

@@ -21,6 +21,7 @@ import tantivy
 from numpy.typing import NDArray
 
 from skillpager.errors import StoreError, is_panic
+from skillpager.files import make_private_folder
 from skillpager.strategies.navigator.lexical import terms_of
 
 HashArray = NDArray[np.uint32]
@@ -204,8 +205,7 @@ class WordIndex:
     def _open(self) -> tantivy.Index:
         if self._index is None:
             if self.folder is not None:
-                for folder in (self.folder.parent, self.folder):
-                    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+                make_private_folder(self.folder)
                 os.utime(self.folder)  # it is in use
             index = tantivy.Index(_SCHEMA, None if self.folder is None else str(self.folder))
             index.config_reader("manual")
