@@ -175,6 +175,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if (
             fixtures
             or f"postgres-{min(VERSIONS)}" in item.name
+            or "_kill" in item.name
             or any(fnmatch(path, each) for each in NIGHTLY)
         ):
             item.add_marker("nightly")
