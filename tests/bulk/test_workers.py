@@ -21,8 +21,8 @@ from bulk_parts import (
 )
 from postgres_server import is_running
 from skillpager.bulk import Outcome, index_skills, workers
-from skillpager.bulk.driver import MAX_DEATHS
-from skillpager.errors import SkillError, SkillPagerError
+from skillpager.bulk.driver import MAX_FAILURES_IN_A_ROW
+from skillpager.errors import SkillError
 from skillpager.indexing import index_key
 from skillpager.parsing.skill import read_skill
 from skillpager.stores.sqlite import SqliteStore
@@ -110,24 +110,22 @@ def test_a_skill_that_ends_every_worker_fails_alone(tmp_path: Path, skills: Path
     outcomes = index_skills(pager, [skills], jobs=2)
     failed = [outcome for outcome in outcomes if outcome.error is not None]
     assert [(outcome.name, type(outcome.error)) for outcome in failed] == [("skill-007", SkillError)]
-    assert f"{MAX_DEATHS} workers died over it" in str(failed[0].error)
+    assert "its worker died, twice" in str(failed[0].error)
     assert sum(outcome.stored for outcome in outcomes) == COUNT - 1
     pager.close()
 
 
-def break_new_processes(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
-    """Make each process of Python that starts from now on end at once: it does not find its library."""
-    resource_tracker.ensure_running()  # one of them, of the standard library; it is no worker
-    monkeypatch.setenv("PYTHONHOME", str(folder))
-
-
-def test_workers_that_cannot_start_are_an_error(
+def test_workers_that_cannot_start_are_tried_a_few_times(
     tmp_path: Path, skills: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    break_new_processes(monkeypatch, tmp_path)
+    resource_tracker.ensure_running()  # a process of the standard library that is no worker
+    monkeypatch.setenv("PYTHONHOME", str(tmp_path))  # new processes of Python do not find its library
     pager = telling_pager(tmp_path, tmp_path / "store")
-    with pytest.raises(SkillPagerError, match=r"end as they start.*--jobs 1"):
-        index_skills(pager, [skills], jobs=2)
+    outcomes = index_skills(pager, [skills], jobs=2)
+    told = [str(outcome.error) for outcome in outcomes]
+    tried = sum("its worker died, twice" in text and "--jobs 1" in text for text in told)
+    assert MAX_FAILURES_IN_A_ROW <= tried <= MAX_FAILURES_IN_A_ROW + 1
+    assert sum("was not tried" in text for text in told) == COUNT - tried
     pager.close()
 
 

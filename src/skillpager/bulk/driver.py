@@ -5,14 +5,14 @@ The driver reads the skills, so that workers need none of the user's files.
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from skillpager.bulk.sources import Source, sources_of
+from skillpager.bulk.sources import Item, Source, sources_of
 from skillpager.bulk.workers import PROCESSES_PAY_FROM, Built, Task, Workers, local_workers, ray_workers
 from skillpager.errors import ClassifierError, EncoderError, SkillError, SkillPagerError, StoreError
 
@@ -24,8 +24,6 @@ logger = logging.getLogger(__name__)
 
 # an endpoint that is down fails every skill, each after its own retries
 MAX_FAILURES_IN_A_ROW = 3
-# a skill over which so many workers die is taken for the cause
-MAX_DEATHS = 3
 
 Progress = Callable[[int, int], None]
 Finished = Callable[["Outcome", "Skill"], None]
@@ -98,7 +96,7 @@ def index_skills(
 
 
 class _Run:
-    """One run: the tasks that are not finished, and the outcomes of the others."""
+    """One run: the outcomes so far, by the numbers of the skills in the order of the sources."""
 
     def __init__(
         self, pager: "SkillPager", sources: Sequence[Source], progress: Progress, finished: Finished
@@ -107,78 +105,75 @@ class _Run:
         # nodes by key, of what was stored before the run or by it
         self._stored = {entry.key: entry.nodes for entry in pager.store.entries()}
         self._before = frozenset(self._stored)
-        self._found: list[Outcome | None] = []  # None: not finished
-        self._unopened = len(sources)
-        self._done = 0
-        # by key, the numbers in `_found` that wait for it, with place and skill
-        self._waiting: dict[str, list[tuple[int, str, Skill]]] = {}
+        self._found: dict[int, Outcome] = {}
+        self._total = len(sources)  # a source that is not opened counts as one skill
         self._failures = 0
 
     def pending(self) -> Iterator[Task]:
         """Yield a task for each skill that is not stored; the others are finished on the way."""
-        from skillpager.indexing import index_key
-
+        number = 0
         for source in self._sources:
-            self._unopened -= 1
+            self._total -= 1
             for item in source.items():
-                number = len(self._found)
-                self._found.append(None)
-                if isinstance(item.skill, SkillPagerError):
-                    self._end(number, Outcome(item.place, item.place, error=item.skill))
-                    continue
-                key = index_key(item.skill, self._pager.recipe)
-                if key in self._stored:
-                    self._finish(number, item.place, item.skill, key)
-                elif key in self._waiting:  # the same skill from two places
-                    self._waiting[key].append((number, item.place, item.skill))
-                else:
-                    self._waiting[key] = [(number, item.place, item.skill)]
-                    yield Task(key, item.place, item.skill)
+                self._total += 1
+                if (task := self._task(number, item)) is not None:
+                    yield task
+                number += 1
+
+    def _task(self, number: int, item: Item) -> Task | None:
+        from skillpager.indexing import index_key  # numpy
+
+        if isinstance(item.skill, SkillPagerError):
+            self._end(number, Outcome(item.place, item.place, error=item.skill))
+            return None
+        task = Task(number, index_key(item.skill, self._pager.recipe), item.place, item.skill)
+        return None if self._is_stored(task) else task
+
+    def _is_stored(self, task: Task) -> bool:
+        """Return whether the index of a task is in the store; the skill is finished then."""
+        if task.key in self._stored:
+            self._take(task, Built(self._stored[task.key]))
+        return task.key in self._stored
 
     def work(self, tasks: Iterator[Task], workers: Workers) -> None:
-        """Have all tasks done.
+        """Have all tasks done; those in hand when a worker died are tried again, each by itself."""
+        while again := self._work_until_death(tasks, workers):
+            for task in again:
+                with workers.open(1) as submit:
+                    try:
+                        built = submit(task).result()
+                    except workers.deaths as death:
+                        # it need not be the skill's fault: workers that cannot start end the run as well
+                        self._failures += 1
+                        self._fail(
+                            task,
+                            f"cannot be indexed: its worker died, twice ({death}). If memory is short, use "
+                            "fewer workers (`--jobs 1`); else please report it with the skill.",
+                        )
+                    else:
+                        self._take(task, built)
 
-        Those that were in hand when a worker died are tried again at the end, each by itself: so a death
-        concerns one skill.
-        """
-        again: list[Task] = []
-        while broken := self._work_until_broken(tasks, workers, again):
-            self._failures += 1
-            if self._failures == MAX_FAILURES_IN_A_ROW:
-                raise SkillPagerError(
-                    "The processes that build indexes end as they start, perhaps for want of memory: "
-                    "`--jobs 1` works without them."
-                ) from broken
-        for task in again:
-            if self._failures < MAX_FAILURES_IN_A_ROW:
-                self._take(task, self._build_alone(task, workers))
-        for _ in tasks:  # what was not tried waits in vain
-            pass
-
-    def _work_until_broken(
-        self, tasks: Iterator[Task], workers: Workers, again: list[Task]
-    ) -> BrokenExecutor | None:
-        """Do tasks until there are none, or all workers must be started again; return the reason then.
+    def _work_until_death(self, tasks: Iterator[Task], workers: Workers) -> list[Task]:
+        """Do tasks until there are none or a worker dies; return those that were in hand then.
 
         No more tasks are on their way than there are workers, so that memory does not grow with their number.
         """
         running: dict[Future[Built], Task] = {}
-        broken: BrokenExecutor | None = None
-        with workers.open(workers.count) as executor:
+        again: list[Task] = []
+        with workers.open(workers.count) as submit:
             while True:
-                while (
-                    broken is None
-                    and len(running) < workers.count
-                    and self._failures < MAX_FAILURES_IN_A_ROW
-                    and (task := next(tasks, None)) is not None
-                ):
+                while not again and len(running) < workers.count and (task := next(tasks, None)) is not None:
+                    if self._is_stored(task):  # by now: the same skill was at two places
+                        continue
+                    if self._failures >= MAX_FAILURES_IN_A_ROW:
+                        self._fail(task, "was not tried: see the failures before it.")
+                        continue
                     try:
-                        running[executor.submit(workers.build, task)] = task
-                    except BrokenExecutor as death:
+                        running[submit(task)] = task
+                    except workers.deaths:
                         again.append(task)
-                        broken = death
                 if not running:
-                    return broken
+                    return again
                 for future in wait(running, return_when=FIRST_COMPLETED).done:
                     task = running.pop(future)
                     try:
@@ -186,60 +181,50 @@ class _Run:
                     except workers.deaths as death:
                         logger.debug("%s is tried again: its worker died (%s)", task.place, death)
                         again.append(task)
-                        broken = death if isinstance(death, BrokenExecutor) else broken
-
-    def _build_alone(self, task: Task, workers: Workers) -> Built:
-        for _ in range(MAX_DEATHS):
-            try:
-                with workers.open(1) as executor:
-                    return executor.submit(workers.build, task).result()
-            except workers.deaths as death:
-                logger.debug("%s: its worker died (%s)", task.place, death)
-        return Built(
-            error=SkillError(
-                f"{task.place} cannot be indexed: {MAX_DEATHS} workers died over it. If they lack memory, "
-                "use fewer (`--jobs`); else please report it with the skill."
-            )
-        )
 
     def _take(self, task: Task, built: Built) -> None:
-        """Note the result of a task, for every place from which its skill was read."""
-        error = built.error
-        if error is None:
-            self._failures, self._stored[task.key] = 0, built.nodes
-        elif isinstance(error, (SkillError, EncoderError, ClassifierError, StoreError)):
-            self._failures = 0 if isinstance(error, SkillError) else self._failures + 1
-        else:
-            raise error
-        for number, place, skill in self._waiting.pop(task.key):
-            if error is None:
-                self._finish(number, place, skill, task.key, seconds=built.seconds)
-            else:
-                self._end(number, Outcome(place, skill.name, error=error))
-
-    def _finish(self, number: int, place: str, skill: "Skill", key: str, *, seconds: float = 0.0) -> None:
-        """Note a skill that is in the store. Every skill of a run that does not fail passes here, once."""
+        """Note the result of a task, or that its skill is stored already."""
         from skillpager.indexing import count_tokens
 
-        tokens, is_cached = count_tokens(skill, self._pager.token_counter), key in self._before
-        about = (place, skill.name, key, self._stored[key], tokens, seconds, is_cached)
-        outcome = Outcome(*about, warnings=skill.warnings)
-        try:
-            self._report(outcome, skill)
-        except (SkillError, EncoderError, ClassifierError) as error:
-            outcome = replace(outcome, error=error)
-        self._end(number, outcome)
+        error, tokens = built.error, 0
+        if error is None:
+            self._stored[task.key] = built.nodes
+            tokens = count_tokens(task.skill, self._pager.token_counter)
+            self._failures = 0
+        elif isinstance(error, SkillError):
+            self._failures = 0
+        elif isinstance(error, (EncoderError, ClassifierError, StoreError)):
+            self._failures += 1
+        else:
+            raise error
+        outcome = Outcome(
+            task.place,
+            task.skill.name,
+            task.key,
+            built.nodes,
+            tokens,
+            built.seconds,
+            cached=task.key in self._before,
+            warnings=task.skill.warnings,
+            error=error,
+        )
+        if error is None:
+            try:
+                self._report(outcome, task.skill)
+            except (SkillError, EncoderError, ClassifierError) as failed:
+                outcome = replace(outcome, error=failed)
+        self._end(task.number, outcome)
+
+    def _fail(self, task: Task, reason: str) -> None:
+        error = SkillError(f"{task.place} {reason}")
+        self._end(task.number, Outcome(task.place, task.skill.name, error=error))
 
     def _end(self, number: int, outcome: Outcome) -> None:
         self._found[number] = outcome
-        self._done += 1
-        self._progress(self._done, len(self._found) + self._unopened)
+        self._progress(len(self._found), self._total)
 
     def outcomes(self) -> list[Outcome]:
-        """Return all outcomes in the order of the sources; what was not tried has failed."""
-        for number, place, skill in chain.from_iterable(self._waiting.values()):
-            error = SkillError(f"{place} was not tried: see the failures before it.")
-            self._found[number] = Outcome(place, skill.name, error=error)
+        """Return all outcomes in the order of the sources."""
         after = {entry.key for entry in self._pager.store.entries()}
-        found = [outcome for outcome in self._found if outcome is not None]
+        found = [self._found[number] for number in sorted(self._found)]
         return [replace(each, stored=each.error is None and each.key in after) for each in found]

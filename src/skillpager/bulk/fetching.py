@@ -16,8 +16,9 @@ import subprocess
 import tarfile
 import zipfile
 import zlib
-from functools import cache
+from collections.abc import Callable
 from pathlib import Path, PurePosixPath
+from tempfile import TemporaryFile
 from typing import IO, Any, cast
 from urllib.parse import parse_qs, urlsplit, urlunsplit
 
@@ -43,20 +44,17 @@ TRANSPORTS = ("file", "https", "ssh")
 # schemes of object storage; each needs its package of fsspec
 STORAGES = {"s3": "s3fs", "gs": "gcsfs", "az": "adlfs"}
 
+_DECOMPRESSORS: dict[str, Callable[..., Any]] = {
+    ".gz": gzip.open,
+    ".tgz": gzip.open,
+    ".bz2": bz2.open,
+    ".xz": lzma.open,
+}
 # raised by readers of damaged or encrypted archives
 _DAMAGES = (
     *(OSError, EOFError, RuntimeError, ValueError, tarfile.TarError, zipfile.BadZipFile),
     *(zlib.error, lzma.LZMAError),
 )
-
-
-class TooLargeError(SkillError):
-    """The files of a source exceed a limit."""
-
-    def __init__(self, place: str, limit: str) -> None:
-        super().__init__(
-            f"{place} holds more than {limit}: split it, or unpack it yourself and name its folder."
-        )
 
 
 class Intake:
@@ -75,36 +73,51 @@ class Intake:
         """Warn that a file is left out."""
         logger.warning("%s: the file %r was left out: %s", self._place, path[:200], reason)
 
+    def count(self, *, files: int = 0, size: int = 0) -> None:
+        """Count files and bytes.
+
+        Raises:
+            SkillError: All together are beyond the limits.
+        """
+        self._files += files
+        self._bytes += size
+        if self._files > MAX_FILES:
+            raise _too_large(self._place, f"{MAX_FILES:,} files")
+        if self._bytes > MAX_TOTAL_BYTES:
+            raise _too_large(self._place, f"{MAX_TOTAL_BYTES // 1024**3} GiB")
+
     def add(self, path: str, opened: IO[bytes]) -> None:
         """Write a file; one that is too large, or whose path cannot be had here, is left out.
 
         Raises:
-            TooLargeError: All files together are beyond the limits.
+            SkillError: All files together are beyond the limits.
         """
         parts = PurePosixPath(path).parts
         if not parts or path.startswith("/") or ".." in parts or (os.name == "nt" and ":" in path):
-            return self.leave_out(path, "its path leads out of the archive")
-        self._files += 1
-        if self._files > MAX_FILES:
-            raise TooLargeError(self._place, f"{MAX_FILES:,} files")
+            self.leave_out(path, "its path leads out of the archive")
+            return
+        self.count(files=1)
         target = self._folder.joinpath(*parts)
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
             file = target.open("wb")
         except (OSError, ValueError) as error:  # a name too long, or that of a folder
-            return self.leave_out(path, str(error))
+            self.leave_out(path, str(error))
+            return
         size = 0
         with file:
             while size <= MAX_FILE_BYTES and (chunk := opened.read(CHUNK)):
                 size += len(chunk)
-                self._bytes += len(chunk)
-                # the size in a header may be a lie: the bytes that are read count
-                if self._bytes > MAX_TOTAL_BYTES:
-                    raise TooLargeError(self._place, f"{MAX_TOTAL_BYTES // 1024**3} GiB")
+                self.count(size=len(chunk))  # the size in a header may be a lie
                 file.write(chunk)
         if size > MAX_FILE_BYTES:
             target.unlink()
-        return None
+
+
+def _too_large(place: str, limit: str) -> SkillError:
+    return SkillError(
+        f"{place} holds more than {limit}: split it, or unpack it yourself and name its folder."
+    )
 
 
 # ---- archives
@@ -135,10 +148,11 @@ def unpack(archive: Path, folder: Path, *, place: str) -> Path:
     inside.mkdir()
     intake = Intake(inside, place)
     try:
-        if zipfile.is_zipfile(archive):
+        if archive.suffix.lower() in (".zip", ".skill"):
             _unpack_zip(archive, intake)
         else:
-            with archive.open("rb") as raw, _decompressed(raw) as data:
+            opener = _DECOMPRESSORS.get(archive.suffix.lower(), open)
+            with opener(archive, "rb") as data:
                 reader = cast("IO[bytes]", _BoundedReader(data, place))
                 with tarfile.open(fileobj=reader, mode="r:") as opened:
                     for member in opened:
@@ -166,17 +180,6 @@ def _unpack_zip(archive: Path, intake: Intake) -> None:
                 intake.leave_out(info.filename, str(error))
 
 
-def _decompressed(raw: IO[bytes]) -> IO[bytes]:
-    """Return a reader of the decompressed bytes of a file, whose compression its first bytes tell."""
-    magic = raw.read(6)
-    raw.seek(0)
-    if magic.startswith(b"\x1f\x8b"):
-        return cast("IO[bytes]", gzip.open(raw))
-    if magic.startswith(b"BZh"):
-        return cast("IO[bytes]", bz2.open(raw))
-    return cast("IO[bytes]", lzma.open(raw)) if magic.startswith(b"\xfd7zXZ\x00") else raw
-
-
 class _BoundedReader(io.RawIOBase):
     """Reads a tar archive within limits.
 
@@ -188,15 +191,15 @@ class _BoundedReader(io.RawIOBase):
         self._data, self._place = data, place
 
     def read(self, size: int = -1) -> bytes:
-        """Return the next `size` bytes; more than an extended header may have are a `TooLargeError`."""
+        """Return the next `size` bytes; more than an extended header may have are an error."""
         if not 0 <= size <= CHUNK + tarfile.BLOCKSIZE:
-            raise TooLargeError(self._place, f"{CHUNK // 1024**2} MiB in an extended header")
+            raise _too_large(self._place, f"{CHUNK // 1024**2} MiB in an extended header")
         return self._data.read(size)
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        """Go to a position of the decompressed bytes; one beyond the limit is a `TooLargeError`."""
+        """Go to a position of the decompressed bytes; one beyond the limit is an error."""
         if offset > MAX_TOTAL_BYTES:
-            raise TooLargeError(self._place, f"{MAX_TOTAL_BYTES // 1024**3} GiB")
+            raise _too_large(self._place, f"{MAX_TOTAL_BYTES // 1024**3} GiB")
         return self._data.seek(offset, whence)
 
     def tell(self) -> int:
@@ -244,15 +247,18 @@ def fetch_git(text: str, folder: Path) -> Path:
         raise SkillError(
             f"git+{text} needs the program git: install it, or check the repository out yourself."
         )
-    place, listing = folder / "repository", folder / "listing"
+    place = folder / "repository"
     own = ["-C", str(place)]
     only_one = ["--quiet", "--depth=1", "--no-tags", "--no-recurse-submodules"]
     _run_git(["init", "--quiet", str(place)], text)
     _run_git([*own, "fetch", *only_one, "--", url, ref or "HEAD"], text)
-    with listing.open("w+b") as output:
-        _run_git([*own, "ls-tree", "-r", "-l", "-z", "FETCH_HEAD"], text, output=output)
-        output.seek(0)
-        _check_size(output, f"git+{text}")
+    with TemporaryFile(dir=folder) as listing:
+        _run_git([*own, "ls-tree", "-r", "-l", "FETCH_HEAD"], text, output=listing)
+        listing.seek(0)
+        intake = Intake(place, f"git+{text}")
+        for line in listing:  # mode, type, id, size and name
+            size = line.split(maxsplit=4)[3]
+            intake.count(files=1, size=int(size) if size.isdigit() else 0)
     _run_git([*own, "checkout", "--quiet", "--detach", "FETCH_HEAD"], text)
     wanted = (place / part).resolve()
     if not wanted.is_relative_to(place.resolve()) or not wanted.is_dir():
@@ -260,55 +266,36 @@ def fetch_git(text: str, folder: Path) -> Path:
     return wanted
 
 
-def _check_size(listing: IO[bytes], shown: str) -> None:
-    """Raise a `TooLargeError` if the files of `git ls-tree -r -l -z` are beyond the limits."""
-    files = total = 0
-    rest = b""
-    while chunk := listing.read(CHUNK):
-        *entries, rest = (rest + chunk).split(b"\0")
-        files += len(entries)
-        sizes = (entry.split(b"\t", 1)[0].split()[-1] for entry in entries)
-        total += sum(int(size) for size in sizes if size.isdigit())
-        if files > MAX_FILES:
-            raise TooLargeError(shown, f"{MAX_FILES:,} files")
-        if total > MAX_TOTAL_BYTES:
-            raise TooLargeError(shown, f"{MAX_TOTAL_BYTES // 1024**3} GiB")
-
-
-@cache
-def _local_variables() -> frozenset[str]:
-    """Return the variables that point git to another repository, as those of its hooks do."""
-    listed = subprocess.run(
+def _run_git(arguments: list[str], address: str, output: IO[bytes] | int = subprocess.DEVNULL) -> None:
+    # variables that point git to another repository, as those of its hooks do
+    local = subprocess.run(
         ["git", "rev-parse", "--local-env-vars"], capture_output=True, text=True, check=True
     )
-    return frozenset(listed.stdout.split())
-
-
-def _run_git(arguments: list[str], address: str, output: IO[bytes] | int = subprocess.DEVNULL) -> None:
-    environment = {name: value for name, value in os.environ.items() if name not in _local_variables()} | {
+    environment = {name: value for name, value in os.environ.items() if name not in local.stdout.split()} | {
         "GIT_ALLOW_PROTOCOL": ":".join(TRANSPORTS),
         "GIT_TERMINAL_PROMPT": "0",  # a password that nobody can type
         "GIT_LFS_SKIP_SMUDGE": "1",
         "LC_ALL": "C",
     }
+    command = ["git", "-c", "core.symlinks=false", "-c", f"core.hooksPath={os.devnull}", *arguments]
     try:
-        done = subprocess.run(
-            ["git", "-c", "core.symlinks=false", "-c", f"core.hooksPath={os.devnull}", *arguments],
+        subprocess.run(
+            command,
             env=environment,
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.PIPE,
             timeout=GIT_SECONDS,
-            check=False,
+            check=True,
         )
     except subprocess.TimeoutExpired as error:
         raise SkillError(f"git+{address}: git took longer than {GIT_SECONDS:.0f} s and was ended.") from error
-    if done.returncode:
-        reason = done.stderr.decode(errors="replace").strip().splitlines() or ["no reason"]
+    except subprocess.CalledProcessError as error:
+        reason = error.stderr.decode(errors="replace").strip().splitlines() or ["no reason"]
         raise SkillError(
             f"git+{address} cannot be fetched (git: {hide_secrets(reason[0])}): check repository, reference "
             "and access."
-        )
+        ) from error
 
 
 # ---- object storage

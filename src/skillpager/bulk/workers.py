@@ -1,7 +1,6 @@
 """Workers that build indexes: threads of this process, processes of this machine, tasks on a Ray cluster.
 
-Each kind is an `Executor`. A worker writes the index into the store itself, so that finished work stays done,
-whatever dies.
+A worker writes the index into the store itself, so that finished work stays done, whatever dies.
 """
 
 import os
@@ -12,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from multiprocessing import get_context, parent_process
@@ -33,10 +32,6 @@ MAX_PROCESSES = 8
 PROCESSES_PAY_FROM = 40
 # how often Ray begins a task again whose worker or machine died
 RAY_RETRIES = 4
-# address of a cluster that is started for the run, and stopped after it
-RAY_LOCAL = "local"
-# the cluster of RAY_ADDRESS, or one that runs on this machine; else `local`
-RAY_AUTO = "auto"
 KNOCK_SECONDS = 10.0
 # settings of Ray, unless the user has others: no usage reports, no warnings, workers as urgent as local ones
 RAY_ENVIRONMENT = {
@@ -50,8 +45,9 @@ RAY_ENVIRONMENT = {
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A skill to index, with its cache key and where it was read, for people."""
+    """A skill to index, with its number in the run, its cache key and where it was read, for people."""
 
+    number: int
     key: str
     place: str
     skill: "Skill"
@@ -69,20 +65,21 @@ class Built:
     error: SkillPagerError | None = None
 
 
+Submit = Callable[[Task], Future[Built]]
+
+
 @dataclass(frozen=True, slots=True)
 class Workers:
     """Workers of one kind.
 
     Attributes:
         count: How many tasks they work on at a time.
-        open: Starts `count` or fewer of them.
-        build: Builds the index of a task; is submitted to the executor.
-        deaths: The exceptions of a task whose worker died. After a `BrokenExecutor` all are started again.
+        open: Starts `count` or fewer of them, which take tasks until the context ends.
+        deaths: The exceptions of a task whose worker died.
     """
 
     count: int
-    open: Callable[[int], Executor]
-    build: Callable[[Task], Built]
+    open: Callable[[int], AbstractContextManager[Submit]]
     deaths: tuple[type[BaseException], ...] = (BrokenExecutor,)
 
 
@@ -137,8 +134,15 @@ def local_workers(pager: "SkillPager", tasks: int, jobs: int | None = None) -> W
     if processes > 1 and tasks >= PROCESSES_PAY_FROM and not remote:
         # parts that only this process can have are not pickled
         with suppress(pickle.PicklingError, TypeError, AttributeError):
-            return Workers(processes, open_processes, partial(build_elsewhere, pickle.dumps(pager)))
-    return Workers(jobs or THREADS, ThreadPoolExecutor, partial(build_task, pager))
+            build = partial(build_elsewhere, pickle.dumps(pager))
+            return Workers(processes, partial(_pool, open_processes, build))
+    return Workers(jobs or THREADS, partial(_pool, ThreadPoolExecutor, partial(build_task, pager)))
+
+
+@contextmanager
+def _pool(start: Callable[[int], Executor], build: Callable[[Task], Built], count: int) -> Iterator[Submit]:
+    with start(count) as executor:
+        yield lambda task: executor.submit(build, task)
 
 
 def open_processes(count: int) -> Executor:
@@ -163,7 +167,7 @@ def _end_with_parent() -> None:
 
 @contextmanager
 def ray_workers(pager: "SkillPager", address: str, jobs: int | None = None) -> Iterator[Workers]:
-    """Connect to a Ray cluster, and yield workers on it.
+    """Connect to a Ray cluster, and yield workers on it: tasks of one processor each.
 
     Args:
         pager: Its encoder, classifier and store are used.
@@ -183,28 +187,19 @@ def ray_workers(pager: "SkillPager", address: str, jobs: int | None = None) -> I
         _connect(ray, address)
     try:
         _check_store(pager, ray)
+        remote, pickled = ray.remote(build_elsewhere), pickle.dumps(pager)
+
+        def submit(task: Task) -> Future[Built]:
+            # the dashboard shows a task by the name of its skill
+            options = {"num_cpus": 1, "max_retries": RAY_RETRIES, "name": task.skill.name}
+            future: Future[Built] = remote.options(**options).remote(pickled, task).future()
+            return future
+
         count = jobs or max(1, int(ray.cluster_resources().get("CPU", 1)))
-        build = partial(build_elsewhere, pickle.dumps(pager))
-        yield Workers(count, lambda _: _RayExecutor(ray), build, (ray.exceptions.RayError,))
+        yield Workers(count, lambda _: nullcontext(submit), (ray.exceptions.RayError,))
     finally:
         if ours:
             ray.shutdown()
-
-
-class _RayExecutor(Executor):
-    """Tasks on the cluster to which this process is connected, one processor each."""
-
-    def __init__(self, ray: Any) -> None:
-        self._run = ray.remote(num_cpus=1, max_retries=RAY_RETRIES)(_call)
-
-    def submit(self, call: Any, /, *tasks: Any, **_: Any) -> Future[Any]:
-        """Send a task; the dashboard shows it by the name of its skill."""
-        future: Future[Any] = self._run.options(name=tasks[0].skill.name).remote(call, tasks[0]).future()
-        return future
-
-
-def _call(build: Callable[[Task], Built], task: Task) -> Built:
-    return build(task)
 
 
 def _connect(ray: Any, address: str) -> None:
@@ -214,10 +209,10 @@ def _connect(ray: Any, address: str) -> None:
         SettingsError: There is no cluster at the address, or none can be started.
     """
     options: dict[str, Any] = {"namespace": "skillpager", "logging_level": "ERROR", "log_to_driver": False}
-    if address == RAY_LOCAL:
-        options |= {"address": RAY_LOCAL, "include_dashboard": False}
+    if address == "local":
+        options |= {"address": address, "include_dashboard": False}
     try:
-        if address not in (RAY_LOCAL, RAY_AUTO):
+        if address not in ("local", "auto"):
             # Ray itself tries for minutes
             host, _, port = address.rpartition(":")
             if not host or not port.isdecimal():
@@ -238,12 +233,10 @@ def _check_store(pager: "SkillPager", ray: Any) -> None:
     """Raise a `SettingsError` if the store is a file that some machine of the cluster cannot write."""
     from skillpager.stores.sqlite import SqliteStore
 
-    here = ray.util.get_node_ip_address()
-    for node in ray.nodes():
-        address = node["NodeManagerAddress"]
-        if node["Alive"] and address != here and isinstance(pager.store, SqliteStore):
-            raise SettingsError(
-                f"The store {pager.store.place} is a file of this machine, which the cluster's machine "
-                f"{address} cannot write: name a database (`--store postgresql://HOST/DATABASE`), or use "
-                "`--ray local`."
-            )
+    alive = {node["NodeManagerAddress"] for node in ray.nodes() if node["Alive"]}
+    if isinstance(pager.store, SqliteStore) and (others := alive - {ray.util.get_node_ip_address()}):
+        raise SettingsError(
+            f"The store {pager.store.place} is a file of this machine, which the cluster's machine "
+            f"{min(others)} cannot write: name a database (`--store postgresql://HOST/DATABASE`), or use "
+            "`--ray local`."
+        )
