@@ -69,7 +69,7 @@ PARAPHRASES = [
 
 @pytest.fixture(scope="module")
 def encoder() -> BuiltinEncoder:
-    return BuiltinEncoder(threads=2)
+    return BuiltinEncoder()
 
 
 def assert_unit_rows(rows: np.ndarray, count: int, dim: int) -> None:
@@ -126,11 +126,16 @@ def test_half_a_character_is_no_obstacle(local: Encoder) -> None:
 # ---- builtin
 
 
-def test_the_number_of_threads_changes_nothing(encoder: BuiltinEncoder) -> None:
+def test_the_number_of_threads_changes_nothing(
+    encoder: BuiltinEncoder, monkeypatch: pytest.MonkeyPatch
+) -> None:
     texts = [f"Step {number}: check the {number % 7} logs" for number in range(300)]
-    alone = BuiltinEncoder(threads=1).encode_documents(texts)
-    np.testing.assert_array_equal(BuiltinEncoder(threads=5).encode_documents(texts), alone)
-    np.testing.assert_array_equal(encoder.encode_documents(texts), alone)
+    rows = []
+    for threads in (1, 2, 5):
+        monkeypatch.setattr(builtin, "usable_processors", lambda threads=threads: threads)
+        rows.append(encoder.encode_documents(texts))
+    np.testing.assert_array_equal(rows[1], rows[0])
+    np.testing.assert_array_equal(rows[2], rows[0])
 
 
 @settings(max_examples=40, deadline=None)
@@ -141,7 +146,7 @@ def test_any_texts_give_unit_rows_that_depend_on_the_text_alone(texts: list[str]
     np.testing.assert_array_equal(rows[-1], SHARED.encode_query(texts[-1]))
 
 
-SHARED = BuiltinEncoder(threads=1)
+SHARED = BuiltinEncoder()
 
 
 @pytest.mark.parametrize(("text", "same", "other"), PARAPHRASES)
@@ -196,7 +201,6 @@ def test_a_node_is_read_under_its_headings_and_pooled_over_its_own_text(encoder:
     nodes = [fragment("Run it again."), fragment("Run it again.", "Deploy"), fragment("Wait.", "Deploy")]
     rows = encoder.encode_in_context(nodes)
     np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1, atol=1e-5)
-    np.testing.assert_array_equal(rows, BuiltinEncoder(threads=1).encode_in_context(nodes))
     assert not np.array_equal(rows[0], rows[1])
     np.testing.assert_array_equal(encoder.encode_in_context(nodes[1:2])[0], rows[1])
     assert encoder.encode_in_context([]).shape == (0, encoder.dim)
@@ -210,7 +214,7 @@ def test_any_text_has_a_row_in_context(encoder: BuiltinEncoder, text: str) -> No
 
 
 def test_many_threads_load_and_use_one_encoder() -> None:
-    fresh = BuiltinEncoder(threads=2)
+    fresh = BuiltinEncoder()
     with ThreadPoolExecutor(8) as pool:
         rows = list(pool.map(fresh.encode_query, TEXTS * 5))
     np.testing.assert_array_equal(np.stack(rows), SHARED.encode_documents(TEXTS * 5))
@@ -247,11 +251,6 @@ def test_damaged_files_are_named_with_the_way_out(
     assert str(folder) in str(caught.value)
     assert ("force-reinstall" in str(caught.value)) is shipped
     assert ("training/train.py makes one" in str(caught.value)) is not shipped
-
-
-def test_fewer_than_one_thread_is_refused() -> None:
-    with raises(ValueError):
-        BuiltinEncoder(threads=0)
 
 
 # ---- the shipped model
@@ -420,7 +419,7 @@ def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_sentence_transformers_model_gives_unit_rows_in_order(tiny_model: Path) -> None:
-    encoder = SentenceTransformersEncoder(str(tiny_model), device="cpu", batch_size=4)
+    encoder = SentenceTransformersEncoder(str(tiny_model), device="cpu")
     assert encoder.id == f"sentence-transformers:{tiny_model}"
     assert encoder.dim == 16
     rows = encoder.encode_documents(TEXTS)
@@ -451,7 +450,7 @@ def test_a_model_that_gives_no_numbers_is_reported(tiny_model: Path) -> None:
     encoder = SentenceTransformersEncoder(str(tiny_model), device="cpu")
     for weight in encoder._loaded().parameters():
         weight.data.fill_(float("nan"))
-    with pytest.raises(EncoderError, match=r"cannot embed 1 texts .* not a number"):
+    with pytest.raises(EncoderError, match=r"cannot embed 1 texts .*not a number"):
         encoder.encode_documents(["x"])
 
 
@@ -473,11 +472,6 @@ def test_the_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     assert encoder.id == "sentence-transformers:BAAI/bge-m3"
     with raises(MissingExtraError):
         encoder.encode_documents(["x"])
-
-
-def test_an_empty_batch_is_refused() -> None:
-    with raises(ValueError):
-        SentenceTransformersEncoder("BAAI/bge-m3", batch_size=0)
 
 
 # ---- what is embedded

@@ -51,7 +51,7 @@ def test_the_mean_of_the_shipped_model_is_the_row_of_the_shipped_encoder(tmp_pat
 
 def test_the_pooling_of_the_folder_is_used(tmp_path: Path) -> None:
     encoder = OnnxEncoder(model_in(tmp_path / "m", {CLS: True}))
-    tokenizer, session = encoder._files.load()
+    tokenizer, session = encoder._model.loaded
     pieces = np.array([tokenizer.encode(TEXTS[0]).ids], np.int64)
     first = session.run(None, {"input_ids": pieces})[0][0, 0]
     np.testing.assert_allclose(encoder.encode_query(TEXTS[0]), first / np.linalg.norm(first), atol=1e-6)
@@ -65,13 +65,13 @@ def test_a_row_depends_on_its_text_alone(tmp_path: Path) -> None:
 
 def test_a_long_text_counts_up_to_the_positions_of_the_model(tmp_path: Path) -> None:
     encoder = OnnxEncoder(model_in(tmp_path / "m", {MEAN: True}))
-    tokenizer, _ = encoder._files.load()
+    tokenizer, _ = encoder._model.loaded
     assert len(tokenizer.encode("word " * 2000).ids) == 384  # as the shipped tokenizer says
     assert np.array_equal(encoder.encode_query("word " * 600), encoder.encode_query("word " * 700))
     file = tmp_path / "m" / "tokenizer.json"
     silent = json.loads(file.read_text(encoding="utf-8")) | {"truncation": None}
     file.write_text(json.dumps(silent), encoding="utf-8")
-    tokenizer, _ = OnnxEncoder(tmp_path / "m")._files.load()
+    tokenizer, _ = OnnxEncoder(tmp_path / "m")._model.loaded
     assert len(tokenizer.encode("word " * 2000).ids) == MAX_PIECES
 
 

@@ -29,8 +29,8 @@ from skillpager.types import Encoder, FloatArray
 __all__ = ["openai_server"]
 
 
-def encoder_of(server: OpenAIServer | str, *, batch_size: int = 64, **settings: Any) -> OpenAIEncoder:
-    return OpenAIEncoder(endpoint_at(server, **settings), batch_size=batch_size)
+def encoder_of(server: OpenAIServer | str, **settings: Any) -> OpenAIEncoder:
+    return OpenAIEncoder(endpoint_at(server, **settings))
 
 
 def unit(text: str) -> FloatArray:
@@ -164,7 +164,7 @@ def test_a_wrong_answer_is_never_used(openai_server: OpenAIServer, name: str) ->
 
 
 def test_another_model_behind_the_same_name(openai_server: OpenAIServer) -> None:
-    encoder = encoder_of(openai_server, batch_size=2)
+    encoder = encoder_of(openai_server)
     encoder.encode_query("how?")
 
     def wider(asked: Asked) -> Reply:
@@ -176,8 +176,3 @@ def test_another_model_behind_the_same_name(openai_server: OpenAIServer) -> None
     with raises(EncoderError):
         encoder.encode_query("how?")
     assert encoder.dim == 8
-
-
-def test_an_empty_batch_is_refused() -> None:
-    with raises(ValueError):
-        encoder_of("http://localhost/v1", batch_size=0)

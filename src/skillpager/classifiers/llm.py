@@ -9,10 +9,8 @@ Reference: paper §3.1, Node Classification (there with batches of 20).
 import hashlib
 import json
 import logging
-import tempfile
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import dataclass
 from pathlib import Path
 
 from skillpager.errors import ClassifierError
@@ -84,34 +82,6 @@ _PROMPT = json.dumps([SYSTEM_PROMPT, ANSWER_SCHEMA, RENDERING])
 PROMPT_VERSION = hashlib.sha256(_PROMPT.encode()).hexdigest()[:12]
 
 
-@dataclass(frozen=True, slots=True)
-class _Batch:
-    """Some neighbouring fragments of a skill, `document[start:end]`; `number` is 1-based."""
-
-    number: int
-    total: int
-    document: Sequence[Fragment]
-    start: int
-    end: int
-
-    @property
-    def size(self) -> int:
-        """Number of fragments to type."""
-        return self.end - self.start
-
-    @property
-    def message(self) -> str:
-        """The user message about them."""
-        return batch_message(self.document, self.start, self.end)
-
-    @property
-    def place(self) -> str:
-        """Its number and its lines, for messages."""
-        first, last = self.document[self.start].span, self.document[self.end - 1].span
-        lines = f"{first.file}:{first.start_line} to {last.file}:{last.end_line}"
-        return f"{self.number} of {self.total} ({lines})"
-
-
 class LLMClassifier:
     """A chat model as classifier. Thread-safe.
 
@@ -162,72 +132,73 @@ class LLMClassifier:
         """Return one verdict per fragment, in order; `rows` are not read.
 
         Raises:
-            ClassifierError: A batch failed after all repetitions, or `cache_dir` cannot be written. Requests
-                that are running are awaited and saved first.
+            ClassifierError: A batch failed after all repetitions. Requests that are running are awaited and
+                saved first.
             MissingExtraError: The `openai` package is not installed.
 
         Reference: paper §3.1, Node Classification.
         """
         starts = range(0, len(fragments), self._batch_size)
-        batches = [
-            _Batch(number, len(starts), fragments, start, min(start + self._batch_size, len(fragments)))
-            for number, start in enumerate(starts, 1)
-        ]
-        finished = {batch.number: saved for batch in batches if (saved := self._saved(batch)) is not None}
-        missing = [batch for batch in batches if batch.number not in finished]
-        self._report(len(finished), len(batches))
-        if missing:
-            self._check_cache_dir()
-            with ThreadPoolExecutor(min(self._concurrency, len(missing)), "skillpager-llm") as pool:
-                pending = {pool.submit(self._ask, batch): batch for batch in missing}
-                try:
-                    for future in as_completed(pending):
-                        finished[pending[future].number] = future.result()
-                        self._report(len(finished), len(batches))
-                except BaseException:
-                    # a failure or Ctrl-C: requests under way are paid for, so they are awaited and saved
-                    pool.shutdown(cancel_futures=True)
-                    raise
-        return [verdict for batch in batches for verdict in finished[batch.number]]
+        batches = [fragments[start : start + self._batch_size] for start in starts]
+        messages = [batch_message(fragments, start, start + self._batch_size) for start in starts]
+        found = [self._saved(message, len(batch)) for batch, message in zip(batches, messages, strict=True)]
+        missing = [number for number, verdicts in enumerate(found) if verdicts is None]
+        saved = len(batches) - len(missing)
+        self._report(saved, len(batches))
+        with ThreadPoolExecutor(self._concurrency, "skillpager-llm") as pool:
+            pending = {
+                pool.submit(self._ask, batches[number], messages[number]): number for number in missing
+            }
+            try:
+                for done, future in enumerate(as_completed(pending), saved + 1):
+                    found[pending[future]] = future.result()
+                    self._report(done, len(batches))
+            except BaseException:
+                # a failure or Ctrl-C: requests under way are paid for, so they are awaited and saved
+                pool.shutdown(cancel_futures=True)
+                raise
+        return [verdict for verdicts in found for verdict in verdicts or ()]
 
-    def _ask(self, batch: _Batch) -> list[Classification]:
+    def _ask(self, batch: Sequence[Fragment], message: str) -> list[Classification]:
         """Return and save the verdicts on a batch."""
         try:
             verdicts = chat_json(
                 self._endpoint,
-                [Message("system", SYSTEM_PROMPT), Message("user", batch.message)],
+                [Message("system", SYSTEM_PROMPT), Message("user", message)],
                 schema=ANSWER_SCHEMA,
                 schema_name="node_types",
-                read=lambda data: read_verdicts(data, batch.size),
+                read=lambda data: read_verdicts(data, len(batch)),
             )
         except EndpointError as error:
+            first, last = batch[0].span, batch[-1].span
             kept = f"are saved in {self._cache_dir}" if self._cache_dir else "are lost without a cache folder"
             raise ClassifierError(
-                f'Batch {batch.place} could not be typed by the model "{self._endpoint.model}": {error}. '
-                f"Finished batches {kept}: correct the cause (if answers are cut off, by a smaller "
-                "SKILLPAGER_LLM_BATCH_SIZE) and repeat the command."
+                f"The nodes from {first.file}:{first.start_line} to {last.file}:{last.end_line} could not be "
+                f'typed by the model "{self._endpoint.model}": {error}. Finished batches {kept}: correct '
+                "the cause (if answers are cut off, by a smaller SKILLPAGER_LLM_BATCH_SIZE) and repeat the "
+                "command."
             ) from None
-        self._save(batch, verdicts)
+        self._save(message, verdicts)
         return verdicts
 
-    def _file(self, batch: _Batch, folder: Path) -> Path:
-        content = [self._endpoint.model, self._endpoint.address, PROMPT_VERSION, batch.message]
+    def _file(self, message: str, folder: Path) -> Path:
+        content = [self._endpoint.model, self._endpoint.address, PROMPT_VERSION, message]
         return folder / f"{hashlib.sha256(json.dumps(content).encode()).hexdigest()}.json"
 
-    def _saved(self, batch: _Batch) -> list[Classification] | None:
+    def _saved(self, message: str, count: int) -> list[Classification] | None:
         """Return the verdicts of an earlier run; None if there are none, or they cannot be read."""
         if self._cache_dir is None:
             return None
-        path = self._file(batch, self._cache_dir)
+        path = self._file(message, self._cache_dir)
         try:
-            return read_verdicts(json.loads(path.read_bytes()), batch.size)
+            return read_verdicts(json.loads(path.read_bytes()), count)
         except (FileNotFoundError, NotADirectoryError):
             return None
         except (OSError, ValueError, RecursionError) as error:
             logger.warning("the saved answer %s is damaged (%s) and asked again", path, quoted(str(error)))
             return None
 
-    def _save(self, batch: _Batch, verdicts: Sequence[Classification]) -> None:
+    def _save(self, message: str, verdicts: Sequence[Classification]) -> None:
         if self._cache_dir is None:
             return
         answers = [
@@ -235,25 +206,11 @@ class LLMClassifier:
             for index, verdict in enumerate(verdicts)
         ]
         try:
-            write_file(self._file(batch, self._cache_dir), json.dumps({"answers": answers}))
+            make_private_folder(self._cache_dir)
+            write_file(self._file(message, self._cache_dir), json.dumps({"answers": answers}))
         except OSError as error:
             # the answer is in memory: a full disk must not stop a run that may still succeed
-            logger.warning("batch %d of %d cannot be saved: %s", batch.number, batch.total, error)
-
-    def _check_cache_dir(self) -> None:
-        """Raise an error before anything is paid for if answers cannot be saved."""
-        if self._cache_dir is None:
-            return
-        try:
-            make_private_folder(self._cache_dir)
-            with tempfile.TemporaryFile(dir=self._cache_dir):
-                pass
-        except OSError as error:
-            raise ClassifierError(
-                f"Answers of the model cannot be saved in {self._cache_dir} ({error.strerror or error}), and "
-                "without that an interrupted run would be paid for twice: make the folder writable or set "
-                "another cache folder."
-            ) from None
+            logger.warning("an answer cannot be saved in %s: %s", self._cache_dir, error)
 
 
 def read_verdicts(data: object, count: int) -> list[Classification]:

@@ -6,9 +6,9 @@ over its pieces in the query, which is read once.
 
 import hashlib
 import os
-import threading
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -44,21 +44,15 @@ class BuiltinEncoder:
     `EncoderError` if the model's files are missing or damaged.
 
     Args:
-        threads: Runs at the same time; None for one per processor that the process may use.
         folder: The folder of `model.onnx` and `tokenizer.json`.
         id: Name of the weights and their version; by default that of the shipped ones, or for another folder
             one made of a hash of its files.
 
     Raises:
-        ValueError: `threads` is below 1.
         EncoderError: Another folder than that of the shipped model lacks a file.
     """
 
-    def __init__(
-        self, *, threads: int | None = None, folder: Path = MODEL_FOLDER, id: str | None = None
-    ) -> None:
-        if threads is not None and threads < 1:
-            raise ValueError(f"threads must be at least 1: {threads}")
+    def __init__(self, *, folder: Path = MODEL_FOLDER, id: str | None = None) -> None:
         shipped = folder == MODEL_FOLDER
         remedy = (
             f"the installation is damaged, so run `{reinstall_command()}`"
@@ -71,8 +65,7 @@ class BuiltinEncoder:
                 self._id = f"builtin:{content_digest((folder / name).read_bytes() for name in FILES)}"
             except OSError as error:
                 raise EncoderError(f"{folder} holds no encoder ({error}): {remedy}.") from error
-        self._threads = threads or usable_processors()
-        self._files = ModelFiles(folder, max_pieces=MAX_PIECES, remedy=remedy)
+        self._model = Model(folder, max_pieces=MAX_PIECES, remedy=remedy)
 
     @property
     def id(self) -> str:
@@ -89,10 +82,9 @@ class BuiltinEncoder:
         if not texts:
             return np.empty((0, DIM), np.float32)
         places = {text: place for place, text in enumerate(dict.fromkeys(texts))}
-        encodings = self._files.tokenize(list(places))
-        pieces = [encoding.ids for encoding in encodings]
+        pieces = [encoding.ids for encoding in self._model.tokenize(places)]
         rows = self._pooled(pieces, [[(0, len(ids))] for ids in pieces])
-        return rows if len(places) == len(texts) else rows[[places[text] for text in texts]]
+        return rows[[places[text] for text in texts]]
 
     def encode_query(self, text: str) -> FloatArray:
         """Return `(384,)` float32, unit length: the row that `encode_documents` gives."""
@@ -106,7 +98,7 @@ class BuiltinEncoder:
             text: The query.
             parts: Slices of it, in order; none overlaps another.
         """
-        (encoding,) = self._files.tokenize([text])
+        (encoding,) = self._model.tokenize([text])
         return self._pooled([encoding.ids], [part_spans(encoding, text, parts)])
 
     def encode_in_context(self, fragments: Sequence[Fragment]) -> FloatArray:
@@ -117,7 +109,7 @@ class BuiltinEncoder:
         """
         if not fragments:
             return np.empty((0, DIM), np.float32)
-        tokenizer, _ = self._files.load()
+        tokenizer, _ = self._model.loaded
         with panics_as(EncoderError, "tokenizers"):
             first, last = tokenizer.encode("").ids
             found = pieces_in_context(tokenizer, fragments)
@@ -133,7 +125,7 @@ class BuiltinEncoder:
             texts: Word pieces, with [CLS] and [SEP].
             spans: Of each text: the first piece and the end of each span.
         """
-        _, session = self._files.load()
+        _, session = self._model.loaded
         starts = np.cumsum([0, *map(len, spans)])
         rows = np.empty((starts[-1], DIM), np.float32)
 
@@ -146,13 +138,8 @@ class BuiltinEncoder:
                     of_text[first:end].sum(0, out=rows[number])
 
         batches = _runs(texts)
-        threads = min(self._threads, len(batches))
-        if threads < 2:  # a query is one run
-            for batch in batches:
-                run(batch)
-        else:
-            with ThreadPoolExecutor(threads) as pool:
-                list(pool.map(run, batches))
+        with ThreadPoolExecutor(usable_processors()) as pool:
+            list(pool.map(run, batches))
         rows /= np.sqrt(np.einsum("ij,ij->i", rows, rows))[:, None]
         return rows
 
@@ -184,7 +171,6 @@ def open_session(model: str | bytes, *, optimize: bool = False) -> "InferenceSes
     options = onnxruntime.SessionOptions()
     # the runs have threads of their own: faster than dividing each run, and nothing spins
     options.intra_op_num_threads = options.inter_op_num_threads = 1
-    # the graph is optimised as shipped; these make loading 20 ms shorter and runs no slower
     if not optimize:
         options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.enable_mem_reuse = options.enable_mem_pattern = False
@@ -192,8 +178,8 @@ def open_session(model: str | bytes, *, optimize: bool = False) -> "InferenceSes
     return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
 
 
-class ModelFiles:
-    """The tokenizer and the network in a folder, loaded at the first text. Thread-safe.
+class Model:
+    """The tokenizer and the network in a folder, loaded at the first text.
 
     At most `max_pieces` word pieces of a text count, with [CLS] and [SEP]; the tokenizer may say less.
     `remedy` says what to do about damaged files, and `optimize` is that of `open_session`.
@@ -201,36 +187,30 @@ class ModelFiles:
 
     def __init__(self, folder: Path, *, max_pieces: int, remedy: str, optimize: bool = False) -> None:
         self._folder, self._most, self._remedy, self._optimize = folder, max_pieces, remedy, optimize
-        self._lock = threading.Lock()
-        self._loaded: tuple[Tokenizer, InferenceSession] | None = None
 
-    def load(self) -> "tuple[Tokenizer, InferenceSession]":
-        """Return both.
+    @cached_property
+    def loaded(self) -> "tuple[Tokenizer, InferenceSession]":
+        """Both.
 
         Raises:
             EncoderError: A file is missing or damaged.
         """
         from tokenizers import Tokenizer
 
-        with self._lock:
-            if self._loaded is None:
-                try:
-                    tokenizer = Tokenizer.from_file(str(self._folder / TOKENIZER))
-                    tokenizer.no_padding()
-                    known = tokenizer.truncation or {}
-                    tokenizer.enable_truncation(min(known.get("max_length", self._most), self._most))
-                    session = open_session(str(self._folder / MODEL), optimize=self._optimize)
-                # both packages raise Exception itself
-                except Exception as error:
-                    raise EncoderError(
-                        f"The encoder cannot be loaded from {self._folder} ({error}): {self._remedy}."
-                    ) from error
-                self._loaded = tokenizer, session
-            return self._loaded
+        try:
+            tokenizer = Tokenizer.from_file(str(self._folder / TOKENIZER))
+            tokenizer.no_padding()
+            known = tokenizer.truncation or {}
+            tokenizer.enable_truncation(min(known.get("max_length", self._most), self._most))
+            return tokenizer, open_session(str(self._folder / MODEL), optimize=self._optimize)
+        except Exception as error:  # both packages raise Exception itself
+            raise EncoderError(
+                f"The encoder cannot be loaded from {self._folder} ({error}): {self._remedy}."
+            ) from error
 
     def tokenize(self, texts: Iterable[str]) -> "list[Encoding]":
-        """Return the word pieces of texts; raises as `load` does, or if the tokenizer fails."""
-        tokenizer, _ = self.load()
+        """Return the word pieces of texts; raises as `loaded` does, or if the tokenizer fails."""
+        tokenizer, _ = self.loaded
         with panics_as(EncoderError, "tokenizers"):
             return [tokenizer.encode(clean(text)) for text in texts]
 

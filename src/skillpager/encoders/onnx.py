@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from skillpager.encoders.builtin import MODEL, TOKENIZER, ModelFiles, content_digest, usable_processors
+from skillpager.encoders.builtin import MODEL, TOKENIZER, Model, content_digest, usable_processors
 from skillpager.errors import EncoderError
 from skillpager.types import FloatArray
 
@@ -53,9 +53,7 @@ class OnnxEncoder:
             ) from error
         self._pool = _read_pooling(contents[-1], folder / POOLING)
         self._id = f"onnx:{content_digest(contents)}"
-        self._files = ModelFiles(
-            folder, max_pieces=MAX_PIECES, remedy="export the model again", optimize=True
-        )
+        self._model = Model(folder, max_pieces=MAX_PIECES, remedy="export the model again", optimize=True)
 
     @property
     def id(self) -> str:
@@ -71,11 +69,8 @@ class OnnxEncoder:
         """Return `(len(texts), dim)` float32, rows unit length, in the order of `texts`."""
         if not texts:
             return np.empty((0, self.dim), np.float32)
-        distinct = list(dict.fromkeys(texts))
-        encodings = self._files.tokenize(distinct)
-        with ThreadPoolExecutor(min(len(distinct), usable_processors())) as pool:
-            rows = dict(zip(distinct, pool.map(self._row, encodings), strict=True))
-        return np.stack([rows[text] for text in texts])
+        with ThreadPoolExecutor(usable_processors()) as pool:
+            return np.stack(list(pool.map(self._row, self._model.tokenize(texts))))
 
     def encode_query(self, text: str) -> FloatArray:
         """Return `(dim,)` float32, unit length: the row that `encode_documents` gives."""
@@ -88,7 +83,7 @@ class OnnxEncoder:
         Texts run one by one: a model of 8-bit integers scales the numbers of all texts that run together, so
         that a row would depend on its neighbours.
         """
-        _, session = self._files.load()
+        _, session = self._model.loaded
         given = {
             "input_ids": encoding.ids,
             "attention_mask": encoding.attention_mask,

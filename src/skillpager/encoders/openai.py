@@ -10,7 +10,7 @@ from skillpager.remote.endpoint import Endpoint, EndpointError, sendable
 from skillpager.settings import Settings
 from skillpager.types import FloatArray
 
-BATCH_SIZE = 64
+BATCH_SIZE = 64  # texts in one request
 TIMEOUT = 60.0
 MAX_RETRIES = 3  # fewer than for classifying: someone waits for the answer to a query
 # OpenAI refuses texts of more than 8,192 tokens instead of cutting them; a token has at least one byte
@@ -26,17 +26,10 @@ class OpenAIEncoder:
 
     Args:
         endpoint: The model.
-        batch_size: Texts per request.
-
-    Raises:
-        ValueError: `batch_size` is below 1.
     """
 
-    def __init__(self, endpoint: Endpoint, *, batch_size: int = BATCH_SIZE) -> None:
-        if batch_size < 1:
-            raise ValueError(f"batch_size must be at least 1: {batch_size}")
+    def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint = endpoint
-        self._batch_size = batch_size
         self._dim: int | None = None
 
     @classmethod
@@ -70,8 +63,8 @@ class OpenAIEncoder:
 
     def encode_documents(self, texts: Sequence[str]) -> FloatArray:
         """Return `(len(texts), dim)` float32, rows unit length, in the order of `texts`."""
-        starts = range(0, len(texts), self._batch_size)
-        batches = [self._rows(texts[start : start + self._batch_size]) for start in starts]
+        starts = range(0, len(texts), BATCH_SIZE)
+        batches = [self._rows(texts[start : start + BATCH_SIZE]) for start in starts]
         return np.concatenate(batches) if batches else np.empty((0, self.dim), dtype=np.float32)
 
     def encode_query(self, text: str) -> FloatArray:
@@ -110,19 +103,19 @@ def embeddings_in_order(answer: object, count: int) -> list[list[float]]:
     Raises:
         ValueError: There are not exactly `count`, an index is missing or double, or lengths differ.
     """
+    rows: dict[int, list[float]] = {}
     match answer:
         case {"data": list(items)}:
-            rows: dict[int, list[float]] = {}
+            for item in items:
+                match item:
+                    case {"index": int(index), "embedding": list(numbers)}:
+                        rows[index] = numbers
+                    case _:
+                        raise ValueError("an item without index and embedding")
         case {"error": {"message": str(message)}}:
             raise ValueError(f'an error under status 200: "{message}"')
         case _:
             raise ValueError("there are no embeddings in it")
-    for item in items:
-        match item:
-            case {"index": int(index), "embedding": list(numbers)}:
-                rows[index] = numbers
-            case _:
-                raise ValueError("an item without index and embedding")
     if len(items) != count or sorted(rows) != list(range(count)):
         raise ValueError(f"{len(items)} embeddings with {len(rows)} different indexes for {count} texts")
     lengths = {len(row) for row in rows.values()}

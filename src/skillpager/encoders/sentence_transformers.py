@@ -14,8 +14,6 @@ from skillpager.types import FloatArray
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
-BATCH_SIZE = 32
-
 
 class SentenceTransformersEncoder:
     """A sentence-transformers model in this process. Thread-safe; loaded at first use.
@@ -28,16 +26,10 @@ class SentenceTransformersEncoder:
     Args:
         model: Name on the hub, such as `BAAI/bge-m3`, or the path of a folder.
         device: Where it runs, such as `cpu`, `cuda` or `mps`; None for the best available.
-        batch_size: Texts per batch.
-
-    Raises:
-        ValueError: `batch_size` is below 1.
     """
 
-    def __init__(self, model: str, *, device: str | None = None, batch_size: int = BATCH_SIZE) -> None:
-        if batch_size < 1:
-            raise ValueError(f"batch_size must be at least 1: {batch_size}")
-        self._name, self._device, self._batch_size = model, device, batch_size
+    def __init__(self, model: str, *, device: str | None = None) -> None:
+        self._name, self._device = model, device
         self._model: SentenceTransformer | None = None
         # held while encoding too: fast tokenizers refuse a second thread
         self._lock = threading.RLock()
@@ -66,16 +58,15 @@ class SentenceTransformersEncoder:
     def _encode(self, encode: Callable[..., Any], texts: Sequence[str]) -> FloatArray:
         try:
             with self._lock:
-                rows = encode(list(texts), batch_size=self._batch_size, show_progress_bar=False)
+                rows = encode(list(texts), show_progress_bar=False)
             # static models give zeros for a text without a known word
             rows[~rows.any(axis=1), 0] = 1
             # scaled here, because a model in 16 bits would leave rows of unit length only to three digits
             return unit_rows(rows)
         except (RuntimeError, ValueError) as error:
             raise EncoderError(
-                f'The sentence-transformers model "{self._name}" cannot embed {len(texts)} texts in batches '
-                f"of {self._batch_size} ({reason_of(error)}): choose another model, a smaller batch size "
-                "or another device."
+                f'The sentence-transformers model "{self._name}" cannot embed {len(texts)} texts '
+                f"({reason_of(error)}): choose another model or another device."
             ) from error
 
     def _loaded(self) -> "SentenceTransformer":
