@@ -125,5 +125,5 @@ def test_an_address_without_a_cluster_is_an_error(tmp_path: Path, skills: Path) 
     env = environment(tmp_path / "cache", PYTHONWARNINGS="default")
     done = run("index", skills, "--encoder", "hashing", "--ray", "127.0.0.1:1", env=env)
     assert done.code == 1
-    assert "There is no Ray cluster at 127.0.0.1:1 (" in done.err
+    assert "Ray cannot be used at 127.0.0.1:1 (" in done.err
     assert "Traceback" not in done.err

@@ -1,10 +1,8 @@
 """Sources of skills: archives of friends and strangers, git repositories, object storage."""
 
-import gzip
 import io
 import subprocess
 import tarfile
-import tracemalloc
 import zipfile
 from collections.abc import Callable
 from functools import partial
@@ -26,7 +24,7 @@ TEXT = b"---\nname: one\ndescription: d\n---\n# One\n\nSee [more](more.md).\n"
 
 def items_of(*places: str | Path) -> list[Item]:
     """Return all items of the sources that these places name."""
-    return [item for source in sources_of(places, Settings()) for item in source.items()]
+    return [item for source in sources_of(places, Settings()) for item in source()]
 
 
 def told(items: list[Item]) -> list[str]:
@@ -142,42 +140,6 @@ def test_archives_beyond_the_limits_are_refused(tmp_path: Path, monkeypatch: pyt
     assert told(items_of(large)) == ["one"]
 
 
-def extended_header(kind: bytes, size: int) -> bytes:
-    """Return a tar archive that begins with an extended header of a claimed size, then zeros."""
-    info = tarfile.TarInfo("header")
-    info.type, info.size = kind, size
-    return info.tobuf(tarfile.GNU_FORMAT)
-
-
-@pytest.mark.parametrize("kind", [tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.GNUTYPE_LONGNAME])
-def test_a_small_archive_with_a_large_header_is_refused_before_it_is_read(
-    kind: bytes, tmp_path: Path
-) -> None:
-    archive = tmp_path / "x.tar.gz"
-    with gzip.open(archive, "wb") as file:
-        file.write(extended_header(kind, 64 * 1024**2))
-        for _ in range(64):
-            file.write(bytes(1024**2))
-    tracemalloc.start()
-    (item,) = items_of(archive)
-    _, most = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    assert "holds more than 1 MiB in an extended header" in str(item.skill)
-    assert most < 16 * 1024**2
-
-
-def test_bytes_that_are_passed_over_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fetching, "MAX_TOTAL_BYTES", 4 * 1024**2)
-    monkeypatch.setattr(fetching, "MAX_FILE_BYTES", 1024)
-    large = tarred(tmp_path / "x.tar.gz", {"one/film": bytes(5 * 1024**2), "one/SKILL.md": TEXT})
-    link = tmp_path / "y.tar.gz"
-    with gzip.open(link, "wb") as file:
-        info = tarfile.TarInfo("device")
-        info.type, info.size = b"Z", 64 * 1024**3  # of a kind that nobody reads
-        file.write(info.tobuf(tarfile.GNU_FORMAT))
-    assert ["holds more than" in text for text in told(items_of(large, link))] == [True, True]
-
-
 def test_damaged_archives_are_reported_with_a_remedy(tmp_path: Path) -> None:
     whole = tarred(tmp_path / "x.tar.gz", FILES)
     cut = tmp_path / "cut.tar.gz"
@@ -234,57 +196,6 @@ def test_what_git_cannot_fetch_is_told(repository: Path, ending: str, said: str)
     assert said in text
 
 
-@pytest.mark.parametrize(
-    "address",
-    ["git+ext::sh -c 'touch {}/ran'", "git+http://127.0.0.1:1/x.git", "git+/srv/r", "git+git@host:o/r.git"],
-)
-def test_git_uses_no_other_transport(address: str, tmp_path: Path) -> None:
-    (text,) = told(items_of(address.format(tmp_path)))
-    assert text.endswith("is not a repository that is read: write git+file://…, git+https://…, git+ssh://….")
-    assert not (tmp_path / "ran").exists()
-
-
-@pytest.mark.parametrize("variable", ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY"])
-def test_a_repository_of_the_environment_is_not_touched(
-    variable: str, repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    users = tmp_path / "users"
-    write_skills(users, 1)
-    for words in (["init", "--quiet"], ["add", "."], ["commit", "--quiet", "-m", "one"]):
-        git(users, *words)
-    places = {"GIT_DIR": ".git", "GIT_INDEX_FILE": ".git/index", "GIT_OBJECT_DIRECTORY": ".git/objects"}
-    monkeypatch.setenv("GIT_DIR", str(users / ".git"))
-    monkeypatch.setenv(variable, str(users / places.get(variable, ".")))
-    before = {path: path.read_bytes() for path in sorted(users.rglob("*")) if path.is_file()}
-    assert told(items_of(f"git+file://{repository}@v1")) == ["skill-000", "skill-001"]
-    assert {path: path.read_bytes() for path in sorted(users.rglob("*")) if path.is_file()} == before
-
-
-def test_a_repository_beyond_the_limits_is_not_checked_out(
-    repository: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(fetching, "MAX_FILES", 2)
-    assert "holds more than 2 files" in told(items_of(f"git+file://{repository}"))[0]
-    monkeypatch.setattr(fetching, "MAX_FILES", 9)
-    monkeypatch.setattr(fetching, "MAX_TOTAL_BYTES", 200)
-    assert "holds more than" in told(items_of(f"git+file://{repository}"))[0]
-
-
-@pytest.mark.parametrize(
-    "address",
-    [
-        "git+https://user:secret@host/r.git",
-        "git+https://secret@host/r.git",
-        "https://user:secret@host/x.zip",
-        "s3://bucket/x?token=secret",
-    ],
-)
-def test_credentials_in_an_address_are_refused_and_not_repeated(address: str) -> None:
-    (item,) = items_of(address)
-    assert "holds a user, password or query" in str(item.skill)
-    assert "secret" not in f"{item.skill}{item.place}"
-
-
 # ---- object storage and other addresses
 
 
@@ -316,12 +227,33 @@ def test_object_storage_gives_folders_archives_and_files(
         "s3::file:///x",
         "zip://a::s3://b/x",
         "ftp://h/x",
-        "file:///srv/skills",
+        "file://host/srv/skills",
+        "git+ext::sh -c 'touch ran'",
+        "git+http://127.0.0.1:1/x.git",
+        "git+/srv/r",
+        "git+::sh",
     ],
 )
-def test_other_addresses_are_not_sources(address: str) -> None:
+def test_other_addresses_are_not_sources(
+    address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     (text,) = told(items_of(address))
     assert text.startswith(f"{address} is not a source of skills.")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_address_of_a_file_is_a_path(tmp_path: Path) -> None:
+    (tmp_path / "secret.md").write_text("# Secret\n")
+    folder = write_skills(tmp_path / "my skills", 2)
+    (folder / "skill-000" / "more.md").symlink_to(tmp_path / "secret.md")
+    (folder / "skill-000" / "SKILL.md").write_text("See [more](more.md).\n")
+    items = items_of(f"file://{tmp_path}/my%20skills")
+    assert items == items_of(folder)
+    assert isinstance(items[0].skill, Skill)
+    assert [file.path for file in items[0].skill.files] == ["SKILL.md"]
+    archive = zipped(tmp_path / "x.zip", FILES)
+    assert told(items_of(f"file://{archive}")) == ["one"]
 
 
 def test_the_command_takes_every_source_and_tells_each_fault(tmp_path: Path, repository: Path) -> None:

@@ -4,16 +4,16 @@ The driver reads the skills, so that workers need none of the user's files.
 """
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
-from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from contextlib import closing, nullcontext
+from dataclasses import replace
 from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from skillpager.bulk.sources import Item, Source, sources_of
-from skillpager.bulk.workers import PROCESSES_PAY_FROM, Built, Task, Workers, local_workers, ray_workers
+from skillpager.bulk.sources import Source, sources_of
+from skillpager.bulk.workers import PROCESSES_PAY_FROM, Outcome, Task, Workers, local_workers, ray_workers
 from skillpager.errors import ClassifierError, EncoderError, SkillError, SkillPagerError, StoreError
 
 if TYPE_CHECKING:
@@ -27,35 +27,6 @@ MAX_FAILURES_IN_A_ROW = 3
 
 Progress = Callable[[int, int], None]
 Finished = Callable[["Outcome", "Skill"], None]
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """The result of indexing a skill.
-
-    Attributes:
-        place: Where it was read, for people.
-        name: Its name.
-        key: Cache key of its index.
-        nodes: Number of nodes.
-        tokens: Tokens of all of it.
-        seconds: How long building took.
-        cached: Whether it was in the store before.
-        stored: Whether it is in the store after the run, and `finished` did not fail.
-        warnings: Those of reading it.
-        error: What failed; None if nothing did.
-    """
-
-    place: str
-    name: str = ""
-    key: str = ""
-    nodes: int = 0
-    tokens: int = 0
-    seconds: float = 0.0
-    cached: bool = False
-    stored: bool = False
-    warnings: tuple[str, ...] = ()
-    error: SkillPagerError | None = None
 
 
 def index_skills(
@@ -85,13 +56,14 @@ def index_skills(
     """
     known: list[Source] = []
     for source in sources:
-        known += [source] if isinstance(source, Source) else sources_of([source], pager.settings)
+        known += [source] if callable(source) else sources_of([source], pager.settings)
     run = _Run(pager, known, progress or (lambda *_: None), finished or (lambda *_: None))
-    tasks = run.pending()
-    if first := list(islice(tasks, PROCESSES_PAY_FROM)):
-        local = nullcontext(local_workers(pager, len(first), jobs))
-        with local if ray is None else ray_workers(pager, ray, jobs) as workers:
-            run.work(chain(first, tasks), workers)
+    # closed when a run is interrupted, too: the temporary folder of the source at hand goes
+    with closing(run.pending()) as tasks:
+        if first := list(islice(tasks, PROCESSES_PAY_FROM)):
+            local = nullcontext(local_workers(pager, len(first), jobs))
+            with local if ray is None else ray_workers(pager, ray, jobs) as workers:
+                run.work(chain(first, tasks), workers)
     return run.outcomes()
 
 
@@ -102,38 +74,31 @@ class _Run:
         self, pager: "SkillPager", sources: Sequence[Source], progress: Progress, finished: Finished
     ) -> None:
         self._pager, self._sources, self._progress, self._report = pager, sources, progress, finished
-        # nodes by key, of what was stored before the run or by it
-        self._stored = {entry.key: entry.nodes for entry in pager.store.entries()}
-        self._before = frozenset(self._stored)
+        self._before = {entry.key: entry.nodes for entry in pager.store.entries()}
         self._found: dict[int, Outcome] = {}
         self._total = len(sources)  # a source that is not opened counts as one skill
         self._failures = 0
 
-    def pending(self) -> Iterator[Task]:
+    def pending(self) -> Generator[Task, None, None]:
         """Yield a task for each skill that is not stored; the others are finished on the way."""
+        from skillpager.indexing import index_key  # numpy
+
         number = 0
         for source in self._sources:
             self._total -= 1
-            for item in source.items():
+            for item in source():
                 self._total += 1
-                if (task := self._task(number, item)) is not None:
-                    yield task
                 number += 1
-
-    def _task(self, number: int, item: Item) -> Task | None:
-        from skillpager.indexing import index_key  # numpy
-
-        if isinstance(item.skill, SkillPagerError):
-            self._end(number, Outcome(item.place, item.place, error=item.skill))
-            return None
-        task = Task(number, index_key(item.skill, self._pager.recipe), item.place, item.skill)
-        return None if self._is_stored(task) else task
-
-    def _is_stored(self, task: Task) -> bool:
-        """Return whether the index of a task is in the store; the skill is finished then."""
-        if task.key in self._stored:
-            self._take(task, Built(self._stored[task.key]))
-        return task.key in self._stored
+                if isinstance(item.skill, SkillPagerError):
+                    self._end(number, Outcome(item.place, item.place, error=item.skill))
+                    continue
+                key = index_key(item.skill, self._pager.recipe)
+                outcome = Outcome(item.place, item.skill.name, key, warnings=item.skill.warnings)
+                if key in self._before:
+                    outcome = replace(outcome, nodes=self._before[key], cached=True)
+                    self._take(Task(number, item.skill, outcome), outcome)
+                else:
+                    yield Task(number, item.skill, outcome)
 
     def work(self, tasks: Iterator[Task], workers: Workers) -> None:
         """Have all tasks done; those in hand when a worker died are tried again, each by itself."""
@@ -158,13 +123,11 @@ class _Run:
 
         No more tasks are on their way than there are workers, so that memory does not grow with their number.
         """
-        running: dict[Future[Built], Task] = {}
+        running: dict[Future[Outcome], Task] = {}
         again: list[Task] = []
         with workers.open(workers.count) as submit:
             while True:
                 while not again and len(running) < workers.count and (task := next(tasks, None)) is not None:
-                    if self._is_stored(task):  # by now: the same skill was at two places
-                        continue
                     if self._failures >= MAX_FAILURES_IN_A_ROW:
                         self._fail(task, "was not tried: see the failures before it.")
                         continue
@@ -179,45 +142,30 @@ class _Run:
                     try:
                         self._take(task, future.result())
                     except workers.deaths as death:
-                        logger.debug("%s is tried again: its worker died (%s)", task.place, death)
+                        logger.debug("%s is tried again: its worker died (%s)", task.outcome.place, death)
                         again.append(task)
 
-    def _take(self, task: Task, built: Built) -> None:
-        """Note the result of a task, or that its skill is stored already."""
+    def _take(self, task: Task, outcome: Outcome) -> None:
+        """Note the outcome of a task, or that its skill is stored already."""
         from skillpager.indexing import count_tokens
 
-        error, tokens = built.error, 0
-        if error is None:
-            self._stored[task.key] = built.nodes
-            tokens = count_tokens(task.skill, self._pager.token_counter)
-            self._failures = 0
-        elif isinstance(error, SkillError):
-            self._failures = 0
-        elif isinstance(error, (EncoderError, ClassifierError, StoreError)):
+        if isinstance(outcome.error, (EncoderError, ClassifierError, StoreError)):
             self._failures += 1
+        elif outcome.error is None or isinstance(outcome.error, SkillError):
+            self._failures = 0
         else:
-            raise error
-        outcome = Outcome(
-            task.place,
-            task.skill.name,
-            task.key,
-            built.nodes,
-            tokens,
-            built.seconds,
-            cached=task.key in self._before,
-            warnings=task.skill.warnings,
-            error=error,
-        )
-        if error is None:
+            raise outcome.error
+        if outcome.error is None:
+            outcome = replace(outcome, tokens=count_tokens(task.skill, self._pager.token_counter))
             try:
                 self._report(outcome, task.skill)
-            except (SkillError, EncoderError, ClassifierError) as failed:
-                outcome = replace(outcome, error=failed)
+            except (SkillError, EncoderError, ClassifierError) as error:
+                outcome = replace(outcome, error=error)
         self._end(task.number, outcome)
 
     def _fail(self, task: Task, reason: str) -> None:
-        error = SkillError(f"{task.place} {reason}")
-        self._end(task.number, Outcome(task.place, task.skill.name, error=error))
+        error = SkillError(f"{task.outcome.place} {reason}")
+        self._end(task.number, replace(task.outcome, error=error))
 
     def _end(self, number: int, outcome: Outcome) -> None:
         self._found[number] = outcome

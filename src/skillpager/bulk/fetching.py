@@ -1,14 +1,11 @@
-"""Bring the files of a source into a folder, within limits: archives, git repositories, object storage.
+"""Bring the files of strangers into a folder, within limits: archives, git repositories, object storage.
 
-The files are those of strangers: nothing lands outside of the folder, and none of them is run. Only addresses
-that the user gave are fetched.
+Nothing lands outside of the folder, and none of the files is run. Only addresses that the user gave are
+fetched.
 """
 
-import bz2
 import gzip
-import io
 import logging
-import lzma
 import os
 import shutil
 import stat
@@ -19,6 +16,7 @@ import zlib
 from collections.abc import Callable
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryFile
+from threading import Timer
 from typing import IO, Any, cast
 from urllib.parse import parse_qs, urlsplit, urlunsplit
 
@@ -27,14 +25,16 @@ from skillpager.settings import hide_secrets
 
 logger = logging.getLogger(__name__)
 
-# `.skill` is what agents call a zip file of one skill
-SUFFIXES = (".zip", ".skill", ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
+ZIPS = (".zip", ".skill")  # `.skill` is what agents call a zip file of one skill
+SUFFIXES = (*ZIPS, ".tar", ".tar.gz", ".tgz")
+# entries of an archive, folders and links included
 MAX_FILES = 200_000
 # a library of 60,000 skills has about 1 GB
 MAX_TOTAL_BYTES = 4 * 1024**3
 # a larger file is not the text of a skill: it is left out
 MAX_FILE_BYTES = 64 * 1024**2
-# the largest piece that is read at once, and the largest extended header of a tar archive
+# all headers of one file in a tar archive; long names and attributes are there
+MAX_HEADER_BYTES = 1024**2
 CHUNK = 1024**2
 
 GIT = "git+"
@@ -44,289 +44,243 @@ TRANSPORTS = ("file", "https", "ssh")
 # schemes of object storage; each needs its package of fsspec
 STORAGES = {"s3": "s3fs", "gs": "gcsfs", "az": "adlfs"}
 
-_DECOMPRESSORS: dict[str, Callable[..., Any]] = {
-    ".gz": gzip.open,
-    ".tgz": gzip.open,
-    ".bz2": bz2.open,
-    ".xz": lzma.open,
-}
-# raised by readers of damaged or encrypted archives
-_DAMAGES = (
+# raised for a damaged archive, or a disk that is full
+UNPACKING_ERRORS = (
     *(OSError, EOFError, RuntimeError, ValueError, tarfile.TarError, zipfile.BadZipFile),
-    *(zlib.error, lzma.LZMAError),
+    zlib.error,
 )
 
 
 class Intake:
-    """Writes files of others below a folder, within the limits on number and size.
-
-    Args:
-        folder: The folder.
-        place: Where the files come from, for errors.
-    """
+    """Writes files of strangers below a folder, and counts them against the limits."""
 
     def __init__(self, folder: Path, place: str) -> None:
-        self._folder, self._place = folder, place
+        self.folder, self._place = folder, place
         self._files = self._bytes = 0
 
-    def leave_out(self, path: str, reason: str) -> None:
+    def leave_out(self, path: str, reason: object) -> None:
         """Warn that a file is left out."""
         logger.warning("%s: the file %r was left out: %s", self._place, path[:200], reason)
 
-    def count(self, *, files: int = 0, size: int = 0) -> None:
-        """Count files and bytes.
+    def too_large(self, limit: str) -> SkillError:
+        """Return the error for a source that is beyond a limit."""
+        remedy = "split it, or unpack it yourself and name its folder"
+        return SkillError(f"{self._place} holds more than {limit}: {remedy}.")
 
-        Raises:
-            SkillError: All together are beyond the limits.
-        """
+    def count(self, *, files: int = 0, size: int = 0) -> None:
+        """Count files and bytes; all together may not be beyond the limits."""
         self._files += files
         self._bytes += size
         if self._files > MAX_FILES:
-            raise _too_large(self._place, f"{MAX_FILES:,} files")
+            raise self.too_large(f"{MAX_FILES:,} files")
         if self._bytes > MAX_TOTAL_BYTES:
-            raise _too_large(self._place, f"{MAX_TOTAL_BYTES // 1024**3} GiB")
+            raise self.too_large(f"{MAX_TOTAL_BYTES // 1024**3} GiB")
 
     def add(self, path: str, opened: IO[bytes]) -> None:
-        """Write a file; one that is too large, or whose path cannot be had here, is left out.
-
-        Raises:
-            SkillError: All files together are beyond the limits.
-        """
+        """Write a file; one that is too large, or whose path leads out or cannot be had here, is left out."""
         parts = PurePosixPath(path).parts
         if not parts or path.startswith("/") or ".." in parts or (os.name == "nt" and ":" in path):
             self.leave_out(path, "its path leads out of the archive")
             return
-        self.count(files=1)
-        target = self._folder.joinpath(*parts)
+        target = self.folder.joinpath(*parts)
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
             file = target.open("wb")
         except (OSError, ValueError) as error:  # a name too long, or that of a folder
-            self.leave_out(path, str(error))
+            self.leave_out(path, error)
             return
         size = 0
-        with file:
-            while size <= MAX_FILE_BYTES and (chunk := opened.read(CHUNK)):
-                size += len(chunk)
-                self.count(size=len(chunk))  # the size in a header may be a lie
-                file.write(chunk)
+        try:
+            with file:
+                while size <= MAX_FILE_BYTES and (chunk := opened.read(CHUNK)):
+                    size += len(chunk)
+                    self.count(size=len(chunk))  # the size in a header may be a lie
+                    file.write(chunk)
+        except BaseException:  # a part of a file must not pass for it
+            target.unlink()
+            raise
         if size > MAX_FILE_BYTES:
             target.unlink()
-
-
-def _too_large(place: str, limit: str) -> SkillError:
-    return SkillError(
-        f"{place} holds more than {limit}: split it, or unpack it yourself and name its folder."
-    )
+            self.leave_out(path, f"it is larger than {MAX_FILE_BYTES // 1024**2} MiB")
 
 
 # ---- archives
 
 
-def is_archive(name: str) -> bool:
-    """Return whether a file is an archive by its name."""
-    return name.lower().endswith(SUFFIXES)
-
-
 def unpack(archive: Path, folder: Path, *, place: str) -> Path:
-    """Write the regular files of an archive below `folder`; links, devices and permissions are left out.
+    """Write the regular files of an archive into a new folder in `folder`, and return it.
 
-    A file that cannot be unpacked, or whose path leads out of the archive, is left out with a warning.
-
-    Args:
-        archive: A zip file or tar archive.
-        folder: A folder, in which a new one is made.
-        place: The archive as the user named it.
-
-    Returns:
-        The folder with the files.
-
-    Raises:
-        SkillError: The file is not an archive, is damaged, or is larger than the limits.
+    Links, devices and permissions are left out; so is, with a warning, what `Intake` does not take.
     """
-    inside = folder / "unpacked"
-    inside.mkdir()
-    intake = Intake(inside, place)
-    try:
-        if archive.suffix.lower() in (".zip", ".skill"):
-            _unpack_zip(archive, intake)
-        else:
-            opener = _DECOMPRESSORS.get(archive.suffix.lower(), open)
-            with opener(archive, "rb") as data:
-                reader = cast("IO[bytes]", _BoundedReader(data, place))
-                with tarfile.open(fileobj=reader, mode="r:") as opened:
-                    for member in opened:
-                        if member.isfile() and (file := opened.extractfile(member)):
-                            intake.add(member.name, file)
-    except _DAMAGES as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else error
-        raise SkillError(
-            f"{place} cannot be unpacked ({reason}): check the archive, and the room for temporary files "
-            "(the variable TMPDIR names their folder), or download it again."
-        ) from error
-    return inside
+    intake, suffix = Intake(folder / "unpacked", place), archive.suffix.lower()
+    if suffix in ZIPS:
+        _unpack_zip(archive, intake)
+    else:
+        with archive.open("rb") if suffix == ".tar" else gzip.open(archive) as data:
+            _unpack_tar(cast("IO[bytes]", data), intake)
+    return intake.folder
 
 
 def _unpack_zip(archive: Path, intake: Intake) -> None:
     with zipfile.ZipFile(archive) as opened:
         for info in opened.infolist():
+            intake.count(files=1)
             if info.is_dir() or stat.S_ISLNK(info.external_attr >> 16):
                 continue
             try:
+                if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+                    raise NotImplementedError("its compression may take any amount of memory")
                 with opened.open(info) as file:
                     # zip files of some Windows programs have backslashes
                     intake.add(info.filename.replace("\\", "/"), file)
-            except _DAMAGES as error:  # an encrypted or damaged file says nothing of the others
-                intake.leave_out(info.filename, str(error))
+            # an encrypted or damaged file says nothing of the others
+            except (EOFError, RuntimeError, ValueError, zipfile.BadZipFile, zlib.error) as error:
+                intake.leave_out(info.filename, error)
 
 
-class _BoundedReader(io.RawIOBase):
-    """Reads a tar archive within limits.
+def _unpack_tar(data: IO[bytes], intake: Intake) -> None:
+    reader = _TarReader(data, intake)
+    with tarfile.open(fileobj=cast("IO[bytes]", reader), mode="r:") as opened:
+        while (member := opened.next()) is not None:
+            opened.members.clear()  # type: ignore[attr-defined] # it would hold the headers of all files
+            intake.count(files=1)
+            if member.isfile() and (file := opened.extractfile(member)):
+                reader.limit = MAX_TOTAL_BYTES
+                intake.add(member.name, file)
+            reader.limit = min(opened.offset + MAX_HEADER_BYTES, MAX_TOTAL_BYTES)
+    if reader.last.strip(b"\0"):
+        raise tarfile.ReadError("the header of a file is damaged")
 
-    `tarfile` reads a whole extended header at once, however large the archive says it is, and decompresses
-    the files that it passes over.
+
+class _TarReader:
+    """Reads a tar archive from its beginning to its end, and nothing beyond a limit that moves along.
+
+    `tarfile` itself reads headers whole, however large they say they are, goes back if one says so, and
+    decompresses whatever it passes over.
+
+    Attributes:
+        limit: The position up to which may be read.
+        last: The bytes that were read last.
     """
 
-    def __init__(self, data: IO[bytes], place: str) -> None:
-        self._data, self._place = data, place
+    def __init__(self, data: IO[bytes], intake: Intake) -> None:
+        self._data, self._intake, self._position = data, intake, 0
+        self.limit, self.last = MAX_HEADER_BYTES, b""
 
-    def read(self, size: int = -1) -> bytes:
-        """Return the next `size` bytes; more than an extended header may have are an error."""
-        if not 0 <= size <= CHUNK + tarfile.BLOCKSIZE:
-            raise _too_large(self._place, f"{CHUNK // 1024**2} MiB in an extended header")
-        return self._data.read(size)
+    def read(self, size: int) -> bytes:
+        """Return the next `size` bytes."""
+        self._check(self._position + size, self.limit)
+        self.last = self._data.read(size)
+        self._position += len(self.last)
+        return self.last
 
-    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        """Go to a position of the decompressed bytes; one beyond the limit is an error."""
-        if offset > MAX_TOTAL_BYTES:
-            raise _too_large(self._place, f"{MAX_TOTAL_BYTES // 1024**3} GiB")
-        return self._data.seek(offset, whence)
+    def seek(self, offset: int) -> None:
+        """Pass over the bytes before a position."""
+        self._check(offset, MAX_TOTAL_BYTES)
+        while self._position < offset and (skipped := self._data.read(min(CHUNK, offset - self._position))):
+            self._position += len(skipped)
 
     def tell(self) -> int:
         """Return the position among the decompressed bytes."""
-        return self._data.tell()
+        return self._position
+
+    def _check(self, position: int, limit: int) -> None:
+        if position < self._position:
+            raise tarfile.ReadError("a header points back")
+        if position > limit:
+            total, headers = f"{MAX_TOTAL_BYTES // 1024**3} GiB", f"{MAX_HEADER_BYTES // 1024**2} MiB"
+            raise self._intake.too_large(f"{total}, or {headers} in the headers of a file")
 
 
 # ---- git
 
 
-def refuse_credentials(text: str) -> None:
-    """Raise a `SkillError`, which does not repeat them, if an address holds a password, token or query."""
-    url = urlsplit(text.removeprefix(GIT))
-    if url.password is not None or url.query or (url.username is not None and url.scheme != "ssh"):
-        raise SkillError(
-            f"The address at {url.hostname} holds a user, password or query, which other programs on this "
-            "machine could read: leave them out, and use git's credential helper, ssh, or the variables of "
-            "the storage."
-        )
-
-
 def fetch_git(text: str, folder: Path) -> Path:
     """Return the folder of a git repository's files, or of a part of them, in `folder`.
 
-    Only one commit is fetched. Hooks, filters, submodules and links of the repository have no effect.
-
-    Args:
-        text: URL of the repository, then `@` and a branch, tag or commit, and `#subdirectory=PATH`.
-        folder: An empty folder.
-
-    Raises:
-        SkillError: There is no `git`, no such repository, reference or folder, it takes too long, or the
-            files are beyond the limits.
+    Only one commit is fetched, and unpacked like an archive: hooks, filters, attributes, submodules and links
+    of the repository have no effect.
     """
-    parts = urlsplit(text)
+    parts = urlsplit(text.removeprefix(GIT))
     path, _, ref = parts.path.partition("@")
     url = urlunsplit(parts._replace(path=path, fragment=""))
     part = parse_qs(parts.fragment).get("subdirectory", [""])[0]
-    if parts.scheme not in TRANSPORTS or not text.startswith(f"{parts.scheme}://"):
-        addresses = ", ".join(f"git+{name}://…" for name in TRANSPORTS)
-        raise SkillError(f"git+{text} is not a repository that is read: write {addresses}.")
     if ref.startswith("-"):
-        raise SkillError(f"git+{text}: the reference may not begin with a hyphen.")
+        raise SkillError(f"{text}: the reference may not begin with a hyphen.")
     if shutil.which("git") is None:
-        raise SkillError(
-            f"git+{text} needs the program git: install it, or check the repository out yourself."
-        )
-    place = folder / "repository"
-    own = ["-C", str(place)]
-    only_one = ["--quiet", "--depth=1", "--no-tags", "--no-recurse-submodules"]
-    _run_git(["init", "--quiet", str(place)], text)
-    _run_git([*own, "fetch", *only_one, "--", url, ref or "HEAD"], text)
-    with TemporaryFile(dir=folder) as listing:
-        _run_git([*own, "ls-tree", "-r", "-l", "FETCH_HEAD"], text, output=listing)
-        listing.seek(0)
-        intake = Intake(place, f"git+{text}")
-        for line in listing:  # mode, type, id, size and name
-            size = line.split(maxsplit=4)[3]
-            intake.count(files=1, size=int(size) if size.isdigit() else 0)
-    _run_git([*own, "checkout", "--quiet", "--detach", "FETCH_HEAD"], text)
-    wanted = (place / part).resolve()
-    if not wanted.is_relative_to(place.resolve()) or not wanted.is_dir():
-        raise SkillError(f"git+{text} has no folder {part!r}: check what follows `#subdirectory=`.")
+        raise SkillError(f"{text} needs the program git: install it, or check the repository out yourself.")
+    repository, intake = folder / "repository.git", Intake(folder / "unpacked", text)
+    _run_git(text, "init", "--quiet", "--bare", str(repository))
+    own, only_one = ["--git-dir", str(repository)], ["--depth=1", "--no-tags", "--no-recurse-submodules"]
+    _run_git(text, *own, "fetch", "--quiet", *only_one, "--", url, ref or "HEAD")
+    # attributes of a work tree: this repository has none, so files come as they are, without filters
+    archive = [*own, "archive", "--format=tar", "--worktree-attributes", "FETCH_HEAD"]
+    _run_git(text, *archive, take=lambda data: _unpack_tar(data, intake))
+    wanted = (intake.folder / part).resolve()
+    if not wanted.is_relative_to(intake.folder.resolve()) or not wanted.is_dir():
+        raise SkillError(f"{text} has no folder {part!r}: check what follows `#subdirectory=`.")
     return wanted
 
 
-def _run_git(arguments: list[str], address: str, output: IO[bytes] | int = subprocess.DEVNULL) -> None:
+def _run_git(text: str, *words: str, take: Callable[[IO[bytes]], object] = IO.read) -> None:
+    """Run git, for the source `text`; `take` reads what it prints, as it comes."""
     # variables that point git to another repository, as those of its hooks do
+    others = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     local = subprocess.run(
-        ["git", "rev-parse", "--local-env-vars"], capture_output=True, text=True, check=True
+        ["git", "rev-parse", "--local-env-vars"], env=others, capture_output=True, text=True, check=True
     )
     environment = {name: value for name, value in os.environ.items() if name not in local.stdout.split()} | {
         "GIT_ALLOW_PROTOCOL": ":".join(TRANSPORTS),
         "GIT_TERMINAL_PROMPT": "0",  # a password that nobody can type
-        "GIT_LFS_SKIP_SMUDGE": "1",
         "LC_ALL": "C",
     }
-    command = ["git", "-c", "core.symlinks=false", "-c", f"core.hooksPath={os.devnull}", *arguments]
-    try:
-        subprocess.run(
-            command,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.PIPE,
-            timeout=GIT_SECONDS,
-            check=True,
-        )
-    except subprocess.TimeoutExpired as error:
-        raise SkillError(f"git+{address}: git took longer than {GIT_SECONDS:.0f} s and was ended.") from error
-    except subprocess.CalledProcessError as error:
-        reason = error.stderr.decode(errors="replace").strip().splitlines() or ["no reason"]
+    # a redirect would lead to another host than the one that the user named
+    command = ["git", "-c", "http.followRedirects=false", "-c", f"core.hooksPath={os.devnull}", *words]
+    streams: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE}
+    with (
+        TemporaryFile() as messages,
+        subprocess.Popen(command, env=environment, stderr=messages, **streams) as process,
+    ):
+        timer = Timer(GIT_SECONDS, process.kill)
+        timer.start()
+        output = cast("IO[bytes]", process.stdout)
+        try:
+            take(output)
+            output.read()  # what fills the last block of a tar archive
+            code = process.wait()
+        except BaseException:
+            process.kill()
+            raise
+        finally:
+            timer.cancel()
+        messages.seek(0)
+        reason = hide_secrets(messages.readline(1000).decode(errors="replace").strip())
+    if code:
         raise SkillError(
-            f"git+{address} cannot be fetched (git: {hide_secrets(reason[0])}): check repository, reference "
-            "and access."
-        ) from error
+            f"{text} cannot be fetched (git: {reason or 'ended, or took too long'}): check repository, "
+            "reference and access. Redirects are not followed."
+        )
 
 
 # ---- object storage
 
 
 def fetch_objects(url: str, folder: Path) -> Path:
-    """Return the file or folder at an address of object storage, in `folder`.
-
-    Args:
-        url: An address of `STORAGES`, such as `s3://bucket/skills`.
-        folder: An empty folder.
-
-    Raises:
-        MissingExtraError: fsspec is not installed.
-        SkillError: The package for this storage is not installed, or the storage refuses.
-    """
+    """Return the file or folder at an address of object storage, in `folder`."""
     require_extra("fsspec", extra="fsspec", purpose=f"A source such as {url}")
     from fsspec.core import url_to_fs
 
+    intake = Intake(folder, url)
     try:
         files, root = url_to_fs(url)
         found: dict[str, dict[str, Any]] = files.find(root, detail=True)
         alone = files.isfile(root)
-        if not found:
-            raise SkillError(f"There is nothing at {url}: check the address.")
-        intake = Intake(folder, url)
         beginning = PurePosixPath(root).parent if alone else PurePosixPath(root)
         for path in sorted(found):
-            if alone or int(found[path].get("size") or 0) <= MAX_FILE_BYTES:
-                with files.open(path, "rb") as opened:
-                    intake.add(PurePosixPath(path).relative_to(beginning).as_posix(), opened)
+            intake.count(files=1)
+            name = PurePosixPath(path).relative_to(beginning).as_posix()
+            with files.open(path, "rb") as opened:
+                intake.add(name, opened)
     except SkillError:
         raise
     except ImportError as error:
@@ -337,4 +291,6 @@ def fetch_objects(url: str, folder: Path) -> Path:
         raise SkillError(
             f"{url} cannot be read ({reason}): check address, region and credentials."
         ) from error
+    if not found:
+        raise SkillError(f"There is nothing at {url}: check the address.")
     return folder / PurePosixPath(root).name if alone else folder

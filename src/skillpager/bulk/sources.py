@@ -5,99 +5,104 @@ which is removed when its last skill has been read. A fault of a skill or source
 no other.
 """
 
-import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 from skillpager.bulk.fetching import (
     GIT,
     STORAGES,
     SUFFIXES,
+    TRANSPORTS,
+    UNPACKING_ERRORS,
     fetch_git,
     fetch_objects,
-    is_archive,
-    refuse_credentials,
     unpack,
 )
 from skillpager.errors import SkillError, SkillPagerError
-from skillpager.files import SKIPPED_FOLDERS
 from skillpager.library import discover, skill_faults
-from skillpager.library.discovery import stub_of
+from skillpager.library.discovery import skill_folders, stub_of
 from skillpager.parsing.skill import ENTRY_FILE, read_skill
-from skillpager.settings import Settings
+from skillpager.settings import Settings, hide_secrets
 
 if TYPE_CHECKING:
     from skillpager.types import Skill
 
-_SCHEME = re.compile(r"([a-z][a-z\d+.-]+)(://|::)", re.IGNORECASE)
+_ADDRESS = re.compile(r"git\+|([a-z][a-z\d+.-]+)(://|::)", re.IGNORECASE)
+_GIT_ADDRESS = re.compile(rf"git\+({'|'.join(TRANSPORTS)})://")
+_KINDS = ", ".join(f"{scheme}://…" for scheme in (*(GIT + name for name in TRANSPORTS), *STORAGES))
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A skill of a source, or why it cannot be read.
-
-    Attributes:
-        place: Where it is, for people: a path or address, and the path inside.
-        skill: The skill, or why it cannot be read.
-    """
+    """A skill of a source, or why it cannot be read; the place is a path or address, and the path inside."""
 
     place: str
     skill: "Skill | SkillPagerError"
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
-    """Where skills are: `items` reads those at `place`, a path or address."""
-
-    place: str
-    items: Callable[[], Iterator[Item]]
+# reads the skills of a place
+Source = Callable[[], Iterator[Item]]
 
 
 def source_of(text: str, settings: Settings) -> Source | None:
     """Return the source that a text names if it is an address or an archive; None if it is a path or a name.
 
-    Args:
-        text: A path, an address of object storage, or `git+` and the URL or path of a repository, followed
-            by `@REF` and `#subdirectory=PATH`.
-        settings: The limit on the size of a skill, and the scope.
+    An address is one of object storage, or `git+` and the URL of a repository, followed by `@REF` and
+    `#subdirectory=PATH`.
     """
-    scheme, path = _SCHEME.match(text), Path(text).expanduser()
-    bring: Callable[[Path], Path]
-    try:
-        if scheme or text.startswith(GIT):
-            refuse_credentials(text)
-        if text.startswith(GIT):
-            bring = partial(fetch_git, text.removeprefix(GIT))
-        elif scheme and scheme[1] in STORAGES and "::" not in text:
-            bring = partial(fetch_objects, text)
-        elif scheme:
-            raise SkillError(
-                f"{text} is not a source of skills. Sources are folders, archives ({', '.join(SUFFIXES)}), "
-                f"git+https://…, git+ssh://…, git+file://… and "
-                f"{', '.join(f'{name}://…' for name in STORAGES)}: download it, and name the file."
-            )
-        elif is_archive(text) and path.is_file():
-            bring = partial(unpack, path, place=text)
-        else:
+    if (address := _ADDRESS.match(text)) is None:
+        path = Path(text).expanduser()
+        if not (text.lower().endswith(SUFFIXES) and path.is_file()):
             return None
+        return partial(_brought, text, partial(unpack, path, place=text), settings)
+    kind = address[1] or "git"
+    try:
+        refuse_credentials(text)
+        if text.startswith("file:///"):  # a path, with its rules
+            found = sources_of([url2pathname(urlsplit(text).path)], settings)
+            return lambda: chain.from_iterable(source() for source in found)
+        if _GIT_ADDRESS.match(text):
+            return partial(_brought, text, partial(fetch_git, text), settings)
+        if kind in STORAGES and "::" not in text:
+            return partial(_brought, text, partial(fetch_objects, text), settings)
+        raise SkillError(
+            f"{hide_secrets(text)} is not a source of skills. Sources are folders, archives "
+            f"({', '.join(SUFFIXES)}) and {_KINDS}: download it, and name the file."
+        )
     except SkillPagerError as error:
-        return failed_source(f"{scheme[1] if scheme else 'git'} address", error)
-    return Source(text, partial(_brought, text, bring, settings))
+        return failed_source(f"{kind} address", error)
+
+
+def refuse_credentials(address: str) -> None:
+    """Raise a `SkillError`, which does not repeat them, if an address holds a password, token or query."""
+    try:
+        url = urlsplit(address.removeprefix(GIT))
+    except ValueError:
+        raise SkillError("An address is not a URL: check its host, which may be in brackets.") from None
+    if url.password is not None or url.query or (url.username is not None and url.scheme != "ssh"):
+        raise SkillError(
+            f"The address at {url.hostname} holds a user, password or query, which other programs on this "
+            "machine could read: leave them out, and use git's credential helper, ssh, or the variables of "
+            "the storage."
+        )
 
 
 def path_source(path: Path, settings: Settings) -> Source:
     """Return the source of the one skill at a path: its folder, or a Markdown file."""
-    return Source(str(path), lambda: iter([_read(path, str(path), settings)]))
+    return lambda: iter([_read(path, str(path), settings)])
 
 
 def failed_source(place: str, error: SkillPagerError) -> Source:
     """Return a source that cannot be read."""
-    return Source(place, lambda: iter([Item(place, error)]))
+    return lambda: iter([Item(place, error)])
 
 
 def sources_of(places: Sequence[str | Path], settings: Settings) -> list[Source]:
@@ -119,41 +124,36 @@ def _brought(place: str, bring: Callable[[Path], Path], settings: Settings) -> I
             skill_faults(place),
             TemporaryDirectory(prefix="skillpager-", ignore_cleanup_errors=True) as folder,
         ):
-            got = bring(Path(folder))
-            if got.is_file() and is_archive(got.name):
-                got = unpack(got, Path(folder), place=place)
-            if got.is_file() and got.name != ENTRY_FILE:
-                yield _read(got, place, settings, local=False)
-            else:
-                yield from _below(got.parent if got.is_file() else got, place, settings)
+            got = _unpacked(place, bring, Path(folder))
+            found = [got] if got.is_file() else [path for path, _ in skill_folders(got)]
+            for path in found:
+                item = _read(path, place if path == got else f"{place}!{path.relative_to(got)}", settings)
+                if isinstance(item.skill, SkillPagerError):
+                    # the temporary folder means nothing to the user
+                    yield Item(item.place, SkillError(str(item.skill).replace(str(path), item.place)))
+                elif stub_of(item.skill.metadata) is None:
+                    yield Item(item.place, replace(item.skill, root=None))
+            if not found:
+                raise SkillError(f"There is no skill in {place}: a skill is a folder with a {ENTRY_FILE}.")
     except SkillPagerError as error:
         yield Item(place, error)
 
 
-def _below(folder: Path, place: str, settings: Settings) -> Iterator[Item]:
-    """Yield the skills at or below a temporary folder, by path; stubs are left out."""
-    empty = True
-    for parent, folders, names in os.walk(folder):
-        folders[:] = sorted(set(folders) - SKIPPED_FOLDERS)
-        if ENTRY_FILE not in names:
-            continue
-        folders.clear()  # folders inside a skill are its own
-        empty = False
-        inside = Path(parent).relative_to(folder).as_posix()
-        item = _read(Path(parent), place if inside == "." else f"{place}!{inside}", settings, local=False)
-        if isinstance(item.skill, SkillPagerError) or stub_of(item.skill.metadata) is None:
-            yield item
-    if empty:
-        raise SkillError(f"There is no skill in {place}: a skill is a folder with a {ENTRY_FILE}.")
+def _unpacked(place: str, bring: Callable[[Path], Path], folder: Path) -> Path:
+    try:
+        got = bring(folder)
+        return unpack(got, folder, place=place) if got.name.lower().endswith(SUFFIXES) else got
+    except UNPACKING_ERRORS as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else error
+        raise SkillError(
+            f"{place} cannot be unpacked ({reason}): check the archive, and the room for temporary files "
+            "(the variable TMPDIR names their folder), or download it again."
+        ) from error
 
 
-def _read(path: Path, place: str, settings: Settings, *, local: bool = True) -> Item:
-    """Return the skill at a path; one that is not `local` forgets its folder, which goes away."""
+def _read(path: Path, place: str, settings: Settings) -> Item:
     try:
         with skill_faults(place):
-            skill = read_skill(path, scope=settings.scope, max_bytes=settings.max_bytes)
+            return Item(place, read_skill(path, scope=settings.scope, max_bytes=settings.max_bytes))
     except SkillPagerError as error:
-        if not local:  # the temporary folder means nothing to the user
-            error = SkillError(str(error).replace(str(path), place))
         return Item(place, error)
-    return Item(place, skill if local else replace(skill, root=None))

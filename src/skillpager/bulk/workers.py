@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from multiprocessing import get_context, parent_process
 from typing import TYPE_CHECKING, Any
@@ -44,28 +44,44 @@ RAY_ENVIRONMENT = {
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
-    """A skill to index, with its number in the run, its cache key and where it was read, for people."""
+class Outcome:
+    """The result of indexing a skill.
 
-    number: int
-    key: str
-    place: str
-    skill: "Skill"
-
-
-@dataclass(frozen=True, slots=True)
-class Built:
-    """The result of a task: the number of nodes, how long it took, and why there is no index.
-
-    The error is a value, because executors wrap exceptions in their own; None if the index is in the store.
+    Attributes:
+        place: Where it was read, for people.
+        name: Its name.
+        key: Cache key of its index.
+        nodes: Number of nodes.
+        tokens: Tokens of all of it.
+        seconds: How long building took.
+        cached: Whether it was in the store before.
+        stored: Whether it is in the store after the run, and `finished` did not fail.
+        warnings: Those of reading it.
+        error: What failed; None if nothing did.
     """
 
+    place: str
+    name: str
+    key: str = ""
     nodes: int = 0
+    tokens: int = 0
     seconds: float = 0.0
+    cached: bool = False
+    stored: bool = False
+    warnings: tuple[str, ...] = ()
     error: SkillPagerError | None = None
 
 
-Submit = Callable[[Task], Future[Built]]
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A skill to index: its number in the run, and its outcome so far."""
+
+    number: int
+    skill: "Skill"
+    outcome: Outcome
+
+
+Submit = Callable[[Task], Future[Outcome]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,32 +99,34 @@ class Workers:
     deaths: tuple[type[BaseException], ...] = (BrokenExecutor,)
 
 
-def build_task(pager: "SkillPager", task: Task) -> Built:
-    """Build and store the index of a skill; a fault that is not a `SkillPagerError` is one of the skill."""
+def build_task(pager: "SkillPager", task: Task) -> Outcome:
+    """Build and store the index of a skill; a fault that is not a `SkillPagerError` is one of the skill.
+
+    An error is part of the outcome, because executors wrap exceptions in their own.
+    """
     from skillpager.library import skill_faults
 
     started = time.perf_counter()
     try:
-        with skill_faults(task.place):
+        with skill_faults(task.outcome.place):
             index = pager.store_index(task.skill)
     except SkillPagerError as error:
-        return Built(seconds=time.perf_counter() - started, error=error)
-    return Built(len(index.nodes), time.perf_counter() - started)
+        return replace(task.outcome, error=error)
+    return replace(task.outcome, nodes=len(index.nodes), seconds=time.perf_counter() - started)
 
 
-def build_elsewhere(pager: bytes, task: Task) -> Built:
+def build_elsewhere(pager: bytes, task: Task) -> Outcome:
     """Do the same in another process, whose skillpager may be another."""
     from skillpager.indexing import index_key
 
     own = _unpickled(pager)
-    if index_key(task.skill, own.recipe) == task.key:
+    if index_key(task.skill, own.recipe) == task.outcome.key:
         return build_task(own, task)
-    return Built(
-        error=SettingsError(
-            f"The worker at {socket.gethostname()} makes other indexes ({own.recipe}) than the machine with "
-            "the skills: install the same version of skillpager, with its models, on all machines."
-        )
+    error = SettingsError(
+        f"The worker at {socket.gethostname()} makes other indexes ({own.recipe}) than the machine with "
+        "the skills: install the same version of skillpager, with its models, on all machines."
     )
+    return replace(task.outcome, error=error)
 
 
 @lru_cache(maxsize=1)
@@ -121,10 +139,7 @@ def _unpickled(pager: bytes) -> "SkillPager":
 def local_workers(pager: "SkillPager", tasks: int, jobs: int | None = None) -> Workers:
     """Return workers on this machine: threads for a few skills, processes for many.
 
-    Args:
-        pager: Its encoder, classifier and store are used.
-        tasks: How many skills there are, at least.
-        jobs: Number of workers; default: 2 threads, or a process for each processor, up to 8.
+    By default these are 2 threads, or a process for each processor, up to 8.
     """
     from skillpager.encoders.builtin import usable_processors
 
@@ -140,7 +155,7 @@ def local_workers(pager: "SkillPager", tasks: int, jobs: int | None = None) -> W
 
 
 @contextmanager
-def _pool(start: Callable[[int], Executor], build: Callable[[Task], Built], count: int) -> Iterator[Submit]:
+def _pool(start: Callable[[int], Executor], build: Callable[[Task], Outcome], count: int) -> Iterator[Submit]:
     with start(count) as executor:
         yield lambda task: executor.submit(build, task)
 
@@ -169,45 +184,14 @@ def _end_with_parent() -> None:
 def ray_workers(pager: "SkillPager", address: str, jobs: int | None = None) -> Iterator[Workers]:
     """Connect to a Ray cluster, and yield workers on it: tasks of one processor each.
 
-    Args:
-        pager: Its encoder, classifier and store are used.
-        address: `HOST:PORT`; `auto` for the cluster of `RAY_ADDRESS` or of this machine; `local` for one that
-            is started for the run. `auto` without any is `local`.
-        jobs: Number of workers; default: one for each processor of the cluster.
-
-    Raises:
-        MissingExtraError: Ray is not installed.
-        SettingsError: There is no cluster, or it has machines that cannot write the store.
+    The address is `HOST:PORT`, or `auto` for the cluster of `RAY_ADDRESS` or of this machine, or `local` for
+    one that is started for the run. `auto` without any is `local`.
     """
+    from skillpager.stores.sqlite import SqliteStore
+
     for name, value in RAY_ENVIRONMENT.items():
         os.environ.setdefault(name, value)
     ray: Any = require_extra("ray", extra="ray", purpose="Indexing on a cluster")
-    ours = not ray.is_initialized()
-    if ours:
-        _connect(ray, address)
-    try:
-        _check_store(pager, ray)
-        remote, pickled = ray.remote(build_elsewhere), pickle.dumps(pager)
-
-        def submit(task: Task) -> Future[Built]:
-            # the dashboard shows a task by the name of its skill
-            options = {"num_cpus": 1, "max_retries": RAY_RETRIES, "name": task.skill.name}
-            future: Future[Built] = remote.options(**options).remote(pickled, task).future()
-            return future
-
-        count = jobs or max(1, int(ray.cluster_resources().get("CPU", 1)))
-        yield Workers(count, lambda _: nullcontext(submit), (ray.exceptions.RayError,))
-    finally:
-        if ours:
-            ray.shutdown()
-
-
-def _connect(ray: Any, address: str) -> None:
-    """Connect to a cluster, or start one on this machine.
-
-    Raises:
-        SettingsError: There is no cluster at the address, or none can be started.
-    """
     options: dict[str, Any] = {"namespace": "skillpager", "logging_level": "ERROR", "log_to_driver": False}
     if address == "local":
         options |= {"address": address, "include_dashboard": False}
@@ -221,22 +205,30 @@ def _connect(ray: Any, address: str) -> None:
             options["address"] = address
         # without an address Ray looks for a cluster, and starts one if there is none
         ray.init(**options)
-    except Exception as error:  # whatever Ray raises, the run cannot begin
+        machines = {node["NodeManagerAddress"] for node in ray.nodes() if node["Alive"]}
+        others = machines - {ray.util.get_node_ip_address()}
+        count = jobs or max(1, int(ray.cluster_resources().get("CPU", 1)))
+    except (Exception, SystemExit) as error:  # whatever Ray raises, the run cannot begin
         reason = " ".join(str(error).split())[:200]
         raise SettingsError(
-            f"There is no Ray cluster at {hide_secrets(address)} ({reason}): `ray start --head` starts one, "
-            "`ray status` shows it; `--ray local` needs none."
+            f"Ray cannot be used at {hide_secrets(address)} ({reason}): `ray start --head` starts a cluster, "
+            "`ray status` shows it; `--ray local` needs none, and without `--ray` this machine does the work."
         ) from error
+    try:
+        if others and isinstance(pager.store, SqliteStore):
+            raise SettingsError(
+                f"The store {pager.store.place} is a file of this machine, which the cluster's machine "
+                f"{min(others)} cannot write: name a database (`--store postgresql://HOST/DATABASE`), or use "
+                "`--ray local`."
+            )
+        remote, pickled = ray.remote(build_elsewhere), pickle.dumps(pager)
 
+        def submit(task: Task) -> Future[Outcome]:
+            # the dashboard shows a task by the name of its skill
+            options = {"num_cpus": 1, "max_retries": RAY_RETRIES, "name": task.skill.name}
+            future: Future[Outcome] = remote.options(**options).remote(pickled, task).future()
+            return future
 
-def _check_store(pager: "SkillPager", ray: Any) -> None:
-    """Raise a `SettingsError` if the store is a file that some machine of the cluster cannot write."""
-    from skillpager.stores.sqlite import SqliteStore
-
-    alive = {node["NodeManagerAddress"] for node in ray.nodes() if node["Alive"]}
-    if isinstance(pager.store, SqliteStore) and (others := alive - {ray.util.get_node_ip_address()}):
-        raise SettingsError(
-            f"The store {pager.store.place} is a file of this machine, which the cluster's machine "
-            f"{min(others)} cannot write: name a database (`--store postgresql://HOST/DATABASE`), or use "
-            "`--ray local`."
-        )
+        yield Workers(count, lambda _: nullcontext(submit), (ray.exceptions.RayError,))
+    finally:
+        ray.shutdown()

@@ -1,6 +1,7 @@
 """`skillpager index`: indexes many skills; one that fails does not stop the others."""
 
 import os
+import signal
 import time
 from collections.abc import Sequence
 from contextlib import suppress
@@ -89,6 +90,7 @@ def index(
       skillpager index examples/skills
       skillpager index examples/skills/git-bisect examples/skills/postgres-backup/SKILL.md --json
     """
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that temporary folders go
     started = time.monotonic()
     pager = session.open_pager(options)
     pager.store.entries()  # a store that cannot be used is an error: better before the work than after it
