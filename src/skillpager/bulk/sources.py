@@ -125,7 +125,7 @@ def _brought(place: str, bring: Callable[[Path], Path], settings: Settings) -> I
             TemporaryDirectory(prefix="skillpager-", ignore_cleanup_errors=True) as folder,
         ):
             got = _unpacked(place, bring, Path(folder))
-            found = [got] if got.is_file() else [path for path, _ in skill_folders(got)]
+            found = [got] if got.is_file() else [path for _, path in skill_folders([got])]
             for path in found:
                 item = _read(path, place if path == got else f"{place}!{path.relative_to(got)}", settings)
                 if isinstance(item.skill, SkillPagerError):
@@ -142,7 +142,9 @@ def _brought(place: str, bring: Callable[[Path], Path], settings: Settings) -> I
 def _unpacked(place: str, bring: Callable[[Path], Path], folder: Path) -> Path:
     try:
         got = bring(folder)
-        return unpack(got, folder, place=place) if got.name.lower().endswith(SUFFIXES) else got
+        return (
+            unpack(got, folder, place=place) if got.is_file() and got.name.lower().endswith(SUFFIXES) else got
+        )
     except UNPACKING_ERRORS as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else error
         raise SkillError(
