@@ -36,6 +36,15 @@ class TellingEncoder(DigestEncoder):
         return super().encode_documents(texts)
 
 
+class SlowEncoder(DigestEncoder):
+    """Takes a second for each skill."""
+
+    def encode_documents(self, texts: Sequence[str]) -> FloatArray:
+        """Return the rows of `DigestEncoder`."""
+        time.sleep(1.0)
+        return super().encode_documents(texts)
+
+
 def telling_pager(folder: Path, store: Store | Path | str, *, seconds: float = 0.03) -> SkillPager:
     """Return a pager of these parts, which can work in other processes."""
     return SkillPager(
