@@ -27,9 +27,8 @@ from skillpager import SkillPager
 from skillpager.indexing import index_key
 from skillpager.library import FoundSkill, Library
 from skillpager.library.routing.catalog import Catalog
-from skillpager.library.routing.library_words import LibraryWords
 from skillpager.library.routing.router import load_router, route_query
-from skillpager.library.routing.word_index import WordIndex
+from skillpager.library.routing.word_index import LibraryWords, WordIndex
 from skillpager.parsing.skill import read_skill
 from skillpager.settings import Settings
 

@@ -352,7 +352,7 @@ def test_a_library_notices_new_and_removed_skills(tmp_path: Path, monkeypatch: p
     library = Library(SkillPager(), [tmp_path])
     assert [skill.name for skill in library.skills()] == ["first"]
     monkeypatch.setattr(skillpager.library.library, "RESCAN_SECONDS", 1e9)
-    searches = count_calls(monkeypatch, skillpager.library.library, "discover")
+    searches = count_calls(monkeypatch, skillpager.library.library, "read_folders")
     new = make(tmp_path / "team", "new")
     for name in ("new", "unknown", "first/..", "..", "", "x" * 5_000, "a\0b", "\udc80"):
         with pytest.raises(UnknownSkillError):

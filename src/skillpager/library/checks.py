@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -143,19 +143,14 @@ def _copy_findings(skills: Sequence[CheckedSkill], copies: Mapping[Path, Checked
             yield checked.warning(Kind.SAME_NAME, "name", name, problem, "rename one of the two")
 
 
-@dataclass(frozen=True, slots=True)
-class _Words:
-    """The terms by which two skills are told apart, whatever the cosine.
+class _Words(NamedTuple):
+    """The terms by which two skills are told apart, whatever the cosine."""
 
-    Attributes:
-        held: Those of name and description, without what the description excludes.
-        subject: Those of the name that the description has, too; the name if it has none of them, as one in
-            another script.
-        repeated: Those that stand there twice.
-    """
-
+    # of name and description, without what that excludes
     held: frozenset[str]
+    # those of the name that the description has, too; the name if it has none, as one in another script
     subject: frozenset[str]
+    # those that stand there twice
     repeated: frozenset[str]
 
 

@@ -41,7 +41,7 @@ USER_ONLY = "disable-model-invocation"
 MAX_DEPTH = 10
 # folders without a skill that are searched below a search folder, beside one for each skill
 MAX_FOLDERS = 20_000
-# longest name that is compared with others, to say which are similar
+# characters of a name that are compared with others, to say which are similar
 MAX_COMPARED_CHARS = 100
 MAX_FAULT_CHARS = 200
 # longer statements of a licence are prose, which no table can tell
@@ -153,7 +153,10 @@ class Reading:
 
 def stub_of(metadata: Mapping[str, str]) -> str | None:
     """Return the path of the original that the front matter of a stub names; None if it is not a stub."""
-    original = _nested(metadata).get(STUB_OF)
+    try:
+        original = json.loads(metadata.get("metadata", "")).get(STUB_OF)
+    except (ValueError, RecursionError, AttributeError):
+        return None
     return original if isinstance(original, str) else None
 
 
@@ -163,18 +166,8 @@ def is_user_only(metadata: Mapping[str, str]) -> bool:
 
 
 def stated_licence(metadata: Mapping[str, str]) -> str:
-    """Return the licence that front matter states as `license` or `metadata.license`; empty if none."""
-    texts = (fields.get(key) for fields in (metadata, _nested(metadata)) for key in ("license", "licence"))
-    return next((line for text in texts if text and (line := one_line(str(text), MAX_STATED_CHARS))), "")
-
-
-def _nested(metadata: Mapping[str, str]) -> Mapping[str, object]:
-    """Return the fields of `metadata` within front matter."""
-    try:
-        nested = json.loads(metadata.get("metadata", ""))
-    except (ValueError, RecursionError):
-        return {}
-    return nested if isinstance(nested, dict) else {}
+    """Return the licence that front matter states as `license`; empty if none."""
+    return one_line(metadata.get("license", ""), MAX_STATED_CHARS)
 
 
 @contextmanager
@@ -253,43 +246,57 @@ def shown_folders(folders: Sequence[Path]) -> str:
     return f"{text} and {others} more (`skillpager list --help`)" if others > 0 else text
 
 
-def discover(
-    folders: Iterable[Path],
-    readings: dict[Path, Reading] | None = None,
-    *,
-    keep: Keep | None = None,
-) -> list[FoundSkill]:
+def discover(folders: Iterable[Path], *, keep: Keep | None = None) -> list[FoundSkill]:
     """Return the skills below the folders, in the order of the folders, then by path; without stubs.
 
-    A skill that cannot be read is listed with its problem, whatever that is. A copy of a skill, one of the
-    same name with the same SKILL.md, is left out: people have a skill in the folders of several agents.
+    A skill that cannot be read is listed with its problem, whatever that is.
 
     Args:
         folders: Folders to search.
-        readings: What the searches before have read, by absolute path; what has not changed since is not read
-            again. It is brought up to date.
-        keep: Returns whether a skill is wanted, such as a `SkillFilter`; another is as if it were not there,
-            and shadows none.
+        keep: As for `sort_out`.
     """
-    readings = {} if readings is None else readings
+    return sort_out(read_folders(folders, {}), keep)
+
+
+def read_folders(folders: Iterable[Path], readings: dict[Path, Reading]) -> Iterator[FoundSkill]:
+    """Yield the skills below the folders as `discover` does, but copies and unwanted ones as well.
+
+    Args:
+        folders: Folders to search.
+        readings: What searches before have read, by absolute path; what has not changed since is not read
+            again. It is brought up to date.
+    """
     before = dict(readings)
     readings.clear()
-    found: list[FoundSkill] = []
-    first: dict[str, Path] = {}
-    texts: set[tuple[str, str]] = set()
     for top, path in skill_folders(folders):
         place = path.absolute()
         known = before.get(place)
         is_same = known is not None and known.stamps is not None and not known.stamps.changed()
         readings[place] = reading = known if known is not None and is_same else _read(path)
-        if reading.found is None:
-            continue  # a stub: its original is the skill to page
-        skill = replace(reading.found, path=path, folder=top)
+        if reading.found is not None:  # else a stub: its original is the skill to page
+            yield replace(reading.found, path=path, folder=top)
+
+
+def sort_out(skills: Iterable[FoundSkill], keep: Keep | None = None) -> list[FoundSkill]:
+    """Return the wanted skills; the first of a name shadows the others.
+
+    A copy of a skill, one of the same name with the same SKILL.md, is left out: people have a skill in the
+    folders of several agents.
+
+    Args:
+        skills: The nearest first.
+        keep: Returns whether a skill is wanted, such as a `SkillFilter`; another is as if it were not there,
+            and shadows none.
+    """
+    found: list[FoundSkill] = []
+    first: dict[str, Path] = {}
+    texts: set[tuple[str, str]] = set()
+    for skill in skills:
         if (keep is not None and not keep(skill)) or (skill.name, skill.digest) in texts:
             continue
         if skill.problem is None:
             texts.add((skill.name, skill.digest))
-            if (nearest := first.setdefault(skill.name, path)) != path:
+            if (nearest := first.setdefault(skill.name, skill.path)) != skill.path:
                 skill = replace(skill, shadowed_by=nearest)
         found.append(skill)
     return found
@@ -347,9 +354,7 @@ def locate(skill: str, folders: Callable[[], Sequence[Path]]) -> Path:
 
 def similar_names(name: str, known: Iterable[str]) -> str:
     """Return a question with similar known names; empty if there are none."""
-    if len(name) > MAX_COMPARED_CHARS:
-        return ""
-    names = sorted(each for each in set(known) if len(each) <= MAX_COMPARED_CHARS)
+    name, names = name[:MAX_COMPARED_CHARS], sorted(set(known))
     close = difflib.get_close_matches(name, names) or [each for each in names if name.lower() in each.lower()]
     return f"did you mean {', '.join(map(repr, close))}?" if close else ""
 

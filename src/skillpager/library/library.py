@@ -18,11 +18,12 @@ from skillpager.library.discovery import (
     Keep,
     Progress,
     Reading,
-    discover,
     no_progress,
+    read_folders,
     search_folders,
     similar_names,
     skill_faults,
+    sort_out,
 )
 from skillpager.library.filters import licence_of
 from skillpager.library.routing.routes import DEFAULT_ROUTED
@@ -35,8 +36,8 @@ if TYPE_CHECKING:
     from skillpager.library.library_page import LibraryPage, LibraryPageOptions
     from skillpager.library.published import PublishedSkills
     from skillpager.library.routing.catalog import Catalog
-    from skillpager.library.routing.library_words import LibraryWords
     from skillpager.library.routing.routes import Route
+    from skillpager.library.routing.word_index import LibraryWords
     from skillpager.pager import SkillPager
     from skillpager.types import SkillIndex
 
@@ -131,17 +132,16 @@ class Library:
         return time.monotonic() - self._searched >= max(RESCAN_SECONDS, RESCAN_FACTOR * self._took)
 
     def _search(self) -> None:
-        """Search the folders, and ask the store for published skills that are no copies of those there."""
+        """Search the folders, and behind them what is published in the store."""
         started = time.monotonic()
         found = self._search_folders()
         if self._published is not None:
-            from skillpager.library.published import beside
-
             try:
-                found += beside(found, self._published.skills(), self.keep)
+                found += self._published.skills()
             except StoreError:  # it is logged
                 if not found:
                     raise
+        found = sort_out(found, self.keep)
         usable = [each for each in found if each.problem is None and each.shadowed_by is None]
         usable.sort(key=lambda each: each.name)
         # the first search may have read every skill, and says nothing about the next
@@ -158,7 +158,7 @@ class Library:
         except StoreError as error:  # to write what was read will fail, too, and warn
             logger.debug("every skill is read again: %s", error)
         before = dict(self._readings)
-        found = discover(self.folders, self._readings, keep=self.keep)
+        found = list(read_folders(self.folders, self._readings))
         changed = {path: each for path, each in self._readings.items() if before.get(path) is not each}
         # a search of other folders may reach what this one does not
         gone = [path for path in before.keys() - self._readings if not os.path.lexists(path / ENTRY_FILE)]
@@ -271,8 +271,7 @@ class Library:
     @cached_property
     def _words(self) -> "LibraryWords":
         """The words of the skills, in an index for these folders and this filter."""
-        from skillpager.library.routing.library_words import LibraryWords
-        from skillpager.library.routing.word_index import WordIndex
+        from skillpager.library.routing.word_index import LibraryWords, WordIndex
 
         if self._catalog is None:
             return LibraryWords(WordIndex(None))
@@ -298,17 +297,15 @@ class Library:
     def _catalog(self) -> "Catalog | None":
         """The catalog beside the index store, or in the cache; None for a store that keeps nothing."""
         from skillpager.library.routing.catalog import Catalog
+        from skillpager.stores.sqlite import SqliteStore
 
-        folder = self._cache
-        if folder is None:
-            from skillpager.stores.sqlite import SqliteStore
-
-            store = self.pager.store
-            if isinstance(store, SqliteStore):
-                folder = store.path.parent
-            elif self._published is not None:  # the store is on another host
-                folder = self.pager.settings.cache_dir / INDEX_FOLDER
-        return None if folder is None else Catalog(folder)
+        if self._cache is not None:
+            return Catalog(self._cache)
+        if isinstance(self.pager.store, SqliteStore):
+            return Catalog(self.pager.store.path.parent)
+        # the store is on another host
+        folder = self.pager.settings.cache_dir / INDEX_FOLDER
+        return Catalog(folder) if self._published is not None else None
 
     def page(self, query: str, **options: "Unpack[LibraryPageOptions]") -> "LibraryPage":
         """Return one page from the skills that a query needs, each part under its skill's name.

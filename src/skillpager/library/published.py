@@ -17,7 +17,6 @@ from skillpager.caches import LRUCache
 from skillpager.errors import SkillError, StoreError
 from skillpager.library.discovery import (
     FoundSkill,
-    Keep,
     Published,
     is_user_only,
     stated_licence,
@@ -134,25 +133,6 @@ def published_skills(store: "Store", library: str) -> PublishedSkills | None:
     """Return the skills of a store's library; None for a store of one machine, which has no libraries."""
     open_library = getattr(store, "library", None)
     return None if open_library is None else PublishedSkills(open_library(library))
-
-
-def beside(
-    in_folders: Sequence[FoundSkill], in_store: Sequence[FoundSkill], keep: Keep | None
-) -> list[FoundSkill]:
-    """Return the published skills that are wanted and not copies of skills in folders.
-
-    One that has the name of a skill in a folder is shadowed by that, which its user has put there.
-    """
-    first: dict[str, Path] = {}
-    for each in in_folders:
-        if each.problem is None:
-            first.setdefault(each.name, each.path)
-    texts = {(each.name, each.digest) for each in in_folders}
-    return [
-        replace(each, shadowed_by=first[each.name]) if each.name in first else each
-        for each in in_store
-        if (each.name, each.digest) not in texts and (keep is None or keep(each))
-    ]
 
 
 class Publisher:

@@ -79,7 +79,7 @@ def features_of(
     Args:
         words: The words of the library's skills.
         query: The query.
-        most_terms: Number of terms of the query that are searched, the rarest.
+        most_terms: Terms of the query that are searched, the rarest.
         name_at: Returns the name of the skill at a place of the library.
     """
     asked = terms_of(query)
@@ -162,13 +162,8 @@ def _propose(
 ) -> set[tuple[int, int]]:
     """Return the addresses of the candidates.
 
-    Args:
-        words: The words of the library's skills.
-        terms: Those of the query.
-        pairs: Pairs of them.
-        importance: `(terms,)`: in a sum over all fields rare and repeated terms count more than in BM25,
-            which finds 7 points more of the skills that long queries need.
-        parts: `(clauses, terms)`: the terms of each clause.
+    In a sum over all fields rare and repeated terms count more than in BM25, which finds 7 points more of the
+    skills that long queries need: `importance` is `(terms,)`. `parts` is `(clauses, terms)`.
     """
     found = words.best(
         [
@@ -192,11 +187,7 @@ def _propose(
 def _word_columns(weights: Mapping[str, FloatArray], rarity: FloatRow, often: FloatRow, size: int) -> Columns:
     """Return the features of the words that query and candidates share.
 
-    Args:
-        weights: As in `Candidates`.
-        rarity: `(terms,)`.
-        often: `(terms,)`: 1 for a term that the query has once, more for one that it repeats.
-        size: Number of skills of the library.
+    `often` is 1 for a term that the query has once, more for one that it repeats.
     """
     held = {field: weights[field] > 0 for field in FOUND_IN}
     described = held["name"] | held["description"]

@@ -153,15 +153,7 @@ def _read_weights(part: Mapping[str, Any], columns: tuple[str, ...]) -> Weights:
 def route_query(
     words: WordSearch, skills: Sequence[FoundSkill], query: str, *, k: int, model: RouterModel
 ) -> Route:
-    """Return the `k` skills that a query most likely needs, best first.
-
-    Args:
-        words: The words of the skills.
-        skills: The skills.
-        query: The query.
-        k: Number of skills, at most.
-        model: The model.
-    """
+    """Return the `k` skills that a query most likely needs, best first; `words` are those of `skills`."""
     found = features_of(words, query, most_terms=model.most_terms, name_at=lambda place: skills[place].name)
     if not len(found.skills):
         return Route(query, (), 0.0, len(skills), model.threshold)

@@ -1,9 +1,12 @@
-"""The words of a library's skills, and their index by tantivy: in a folder, or in memory.
+"""The words of a library's skills, their index by tantivy, and what keeps it in step with the skills.
 
 Scores of the fields of a skill are summed, never their texts mixed: a word in a name is rarer, and says more,
 than the same word in a body.
 """
 
+import hashlib
+import json
+import logging
 import os
 import re
 import shutil
@@ -20,9 +23,12 @@ import numpy as np
 import tantivy
 from numpy.typing import NDArray
 
-from skillpager.errors import StoreError, is_panic
+from skillpager.errors import SkillError, StoreError, is_panic
 from skillpager.files import make_private_folder
+from skillpager.library.discovery import FoundSkill, Progress, no_progress, skill_faults
 from skillpager.strategies.navigator.lexical import terms_of
+
+logger = logging.getLogger(__name__)
 
 HashArray = NDArray[np.uint32]
 
@@ -289,6 +295,75 @@ def _keys_of(index: tantivy.Index) -> set[int]:
         return set()
     hits = searcher.search(tantivy.Query.all_query(), searcher.num_docs, count=False).hits
     return set(cast("list[int]", searcher.fast_field_values(KEY, [address for _, address in hits])))
+
+
+class LibraryWords:
+    """The words of the skills that a library has at the moment. Thread-safe.
+
+    Args:
+        index: Where they are.
+    """
+
+    def __init__(self, index: WordIndex) -> None:
+        self._index = index
+        self._lock = threading.Lock()
+        self._skills: Sequence[FoundSkill] = ()
+        self._search: WordSearch | None = None
+
+    @property
+    def folder(self) -> Path | None:
+        """The folder of the index; None if it is in memory."""
+        return self._index.folder
+
+    def search(self, skills: Sequence[FoundSkill], progress: Progress = no_progress) -> WordSearch:
+        """Return the words of all skills.
+
+        An index that cannot be used is deleted, and the words stay in memory.
+
+        Args:
+            skills: The skills.
+            progress: Called with the number of skills that were read and of all.
+
+        Raises:
+            StoreError: The texts of published skills cannot be read, or another process writes for too long.
+        """
+        with self._lock:
+            if self._search is None or skills != self._skills:
+                try:
+                    self._search = self._updated(skills, progress)
+                except WordIndexError as error:
+                    logger.warning("%s They are read again, and stay in memory.", error)
+                    self._index.delete()
+                    self._index = WordIndex(None)
+                    self._search = self._updated(skills, progress)
+                self._skills = skills
+            progress(len(skills), len(skills))
+            return self._search
+
+    def _updated(self, skills: Sequence[FoundSkill], progress: Progress) -> WordSearch:
+        by_key = {key_of(skill): skill for skill in skills}
+
+        def read(keys: Sequence[int]) -> Iterator[tuple[int, Terms]]:
+            for done, key in enumerate(keys, len(skills) - len(keys)):
+                progress(done, len(skills))
+                found = by_key[key]
+                try:
+                    with skill_faults(found.path):
+                        file = found.read(scope="body").files[0]
+                except SkillError as error:
+                    logger.warning("routing does not find %r: %s", found.name, error)
+                    continue
+                if file.digest == found.digest:  # else the next search finds what it is now
+                    yield key, field_terms(found.name, found.description, file.text[file.body_start :])
+
+        self._index.update(by_key.keys(), read)
+        return self._index.search(by_key)
+
+
+def key_of(skill: FoundSkill) -> int:
+    """Return the key of a skill: 64 bits of a hash of its name and of the digest of its SKILL.md."""
+    content = json.dumps([skill.name, skill.digest]).encode()
+    return int.from_bytes(hashlib.blake2b(content, digest_size=8).digest(), "little")
 
 
 @contextmanager
