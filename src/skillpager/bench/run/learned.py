@@ -60,39 +60,31 @@ def read_learned_from(folder: Path) -> frozenset[str]:
         BenchError: The list is damaged, or a shipped model has none: without it nothing would be refused.
     """
     path, is_shipped = folder / LEARNED_FROM, folder in (ENCODER, TYPES, NAVIGATOR)
+    remedy = "write the SHA-256 of each training document on a line of its own, in lower case"
+    if is_shipped:
+        remedy = f"restore it: `{reinstall_command()}`"
     try:
-        text = path.read_text(encoding="utf-8")
-    except FileNotFoundError as error:
-        if is_shipped:
-            raise _damaged(path, "it is missing", is_shipped=True) from error
-        return frozenset()
-    except (OSError, UnicodeDecodeError) as error:
-        raise _damaged(path, str(error), is_shipped=is_shipped) from error
-    digests = text.splitlines()
-    for number, line in enumerate(digests, 1):
-        if not _DIGEST.fullmatch(line):
-            raise _damaged(path, f"line {number} is {line[:80]!r}", is_shipped=is_shipped)
-    if is_shipped and not digests:
-        raise _damaged(path, "it is empty", is_shipped=True)
+        digests = path.read_text(encoding="utf-8").splitlines()
+        if is_shipped and not digests:
+            raise ValueError("it is empty")
+        for number, line in enumerate(digests, 1):
+            if not _DIGEST.fullmatch(line):
+                raise ValueError(f"line {number} is {line[:80]!r}")
+    except (OSError, ValueError) as error:
+        is_missing = isinstance(error, FileNotFoundError)
+        if is_missing and not is_shipped:
+            return frozenset()
+        fault = "it is missing" if is_missing else error
+        raise BenchError(
+            f"{path} does not list what the model has learned from ({fault}): {remedy}."
+        ) from error
     return frozenset(digests)
-
-
-def _damaged(path: Path, fault: str, *, is_shipped: bool) -> BenchError:
-    remedy = (
-        f"restore it: `{reinstall_command()}`"
-        if is_shipped
-        else "write the SHA-256 of each training document on a line of its own, in lower case"
-    )
-    return BenchError(f"{path} does not list what the model has learned from ({fault}): {remedy}.")
 
 
 def learned_from(method: Method, *, encoder: str, classifier: str) -> frozenset[str]:
     """Return the digests of the documents that a method has learned from.
 
-    Args:
-        method: The method; its own encoder and classifier come first.
-        encoder: The run's, by name or id.
-        classifier: The run's, by name or id.
+    The method's own encoder and classifier come before those of the run, which are given by name or id.
     """
     reads = READS.get(method.strategy.partition(":")[0], READ_BY_OTHERS)
     folders: list[Path] = []
@@ -120,11 +112,7 @@ def count_learned(
 ) -> dict[str, int]:
     """Return how many documents each method has learned from; those that learned from none are left out.
 
-    Args:
-        labels: The methods.
-        documents: SHA-256 of the entry file of each skill.
-        encoder: The run's, by name or id.
-        classifier: The run's, by name or id.
+    `documents` are the SHA-256 of the entry files; encoder and classifier are the run's, by name or id.
 
     Raises:
         BenchError: A label is unknown.

@@ -186,8 +186,9 @@ def _without_learned(folder: BenchFolder, methods: Iterable[Method], plan: Plan)
     """
     found = {method.label: method for method in methods}
     documents = [skill.text_sha256 for skill in folder.skills()]
-    run = plan.settings
-    learned = count_learned(found, documents, encoder=run.encoder, classifier=run.classifier)
+    learned = count_learned(
+        found, documents, encoder=plan.settings.encoder, classifier=plan.settings.classifier
+    )
     if not learned:
         return found
     if plan.allow_trained:
