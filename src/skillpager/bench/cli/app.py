@@ -85,13 +85,11 @@ def run(
     methods: Annotated[
         str,
         typer.Option(
-            metavar="LIST",
-            help="Methods or suites, separated by commas: mmr,bm25,mmr@lambda=0.9,k=20.",
+            metavar="LIST", help="Methods or suites, separated by commas: mmr,bm25,mmr@lambda=0.9,k=20."
         ),
     ] = "main",
     judge: Annotated[
-        str,
-        typer.Option(metavar="NAME", help="evidence, or none to judge later with `bench judge`."),
+        str, typer.Option(metavar="NAME", help="evidence, or none to judge later with `bench judge`.")
     ] = EVIDENCE,
     contexts: Annotated[
         bool,

@@ -139,7 +139,6 @@ def run_methods(
     """
     methods = _without_learned(folder, map(parse_method, labels), plan)
     _check_own_strategies(folder, methods.values(), plan.settings)
-    skills, queries = folder.skills(), folder.queries()
     left = list(_work_left(folder, list(methods), plan))
     knobs = {
         label: {name: value for name, value in asdict(method).items() if value is not None}
@@ -154,17 +153,13 @@ def run_methods(
             failures[skill.id] = outcome
             logger.warning("%s: %s", skill.id, outcome)
         else:
-            made: dict[Path, list[Record]] = {}
-            for record in outcome:
-                if not (isinstance(record, NodeRecord) and skill.id in indexed):
-                    made.setdefault(_file_of(folder, record), []).append(record)
-            for path, records in made.items():
-                append_records(path, records)
+            is_indexed = skill.id in indexed
+            _append(folder, [each for each in outcome if not (is_indexed and isinstance(each, NodeRecord))])
         done += _contexts(cases)
         if progress:
             progress(done, total)
-    asked = {query.id: place for place, query in enumerate(queries)}
-    places = {skill.id: place for place, skill in enumerate(skills)}
+    asked = {query.id: place for place, query in enumerate(folder.queries())}
+    places = {skill.id: place for place, skill in enumerate(folder.skills())}
     for label in methods:
         _put_in_order(folder.judgments_file(EVIDENCE, label), folder.judgments(EVIDENCE, label), asked)
         _put_in_order(folder.selections_file(label), folder.selections(label), asked)
@@ -226,14 +221,20 @@ def _check_own_strategies(folder: BenchFolder, methods: Iterable[Method], settin
     folder.update_manifest({OWN: {**before, **digests}})
 
 
-def _file_of(folder: BenchFolder, record: Record) -> Path:
-    """Return the file that holds a record."""
-    match record:
-        case JudgmentRecord():
-            return folder.judgments_file(EVIDENCE, record.method)
-        case SelectionRecord():
-            return folder.selections_file(record.method)
-    return folder.path / NODES
+def _append(folder: BenchFolder, records: Iterable[Record]) -> None:
+    """Append records to their files."""
+    made: dict[Path, list[Record]] = {}
+    for record in records:
+        match record:
+            case JudgmentRecord():
+                path = folder.judgments_file(EVIDENCE, record.method)
+            case SelectionRecord():
+                path = folder.selections_file(record.method)
+            case _:
+                path = folder.path / NODES
+        made.setdefault(path, []).append(record)
+    for path, some in made.items():
+        append_records(path, some)
 
 
 def _put_in_order(path: Path, records: Sequence[Any], places: Mapping[str, int]) -> None:
