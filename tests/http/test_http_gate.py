@@ -48,14 +48,14 @@ def closed_client(pager: SkillPager) -> Iterator[httpx.Client]:
     ],
 )
 def test_the_service_answers_to_its_names_and_to_addresses(client: httpx.Client, host: str) -> None:
-    assert client.get("/healthz", headers={"Host": host}).is_success
+    assert client.get("/livez", headers={"Host": host}).is_success
 
 
 @pytest.mark.parametrize(
     "host", ["evil.example", "localhost.evil.example", "127.0.0.1.evil.example:80", "skills.example.evil", ""]
 )
 def test_a_name_that_was_rebound_is_refused(client: httpx.Client, host: str) -> None:
-    for path in ("/healthz", "/v1/skills"):
+    for path in ("/livez", "/v1/skills"):
         answer = client.get(path, headers={"Host": host})
         assert answer.status_code == 421
         assert "--allowed-host" in answer.json()["detail"]
@@ -74,7 +74,7 @@ def test_pages_of_the_service_itself_may_ask(client: httpx.Client, scheme: str) 
     assert client.post("/v1/page", json=ASKED, headers=headers).is_success
 
 
-@pytest.mark.parametrize("path", ["/healthz", "/v1/skills", "/nothing", "/metrics"])
+@pytest.mark.parametrize("path", ["/livez", "/v1/skills", "/nothing", "/metrics"])
 def test_every_answer_has_the_headers_that_keep_browsers_from_harm(client: httpx.Client, path: str) -> None:
     headers = client.get(path).headers
     assert headers["x-content-type-options"] == "nosniff"
@@ -106,9 +106,9 @@ def test_with_the_token_all_is_told(closed_client: httpx.Client) -> None:
 
 
 def test_health_needs_no_token_and_the_description_says_so(closed_client: httpx.Client) -> None:
-    assert closed_client.get("/healthz").json() == {"status": "ok"}
+    assert closed_client.get("/livez").json() == {"status": "ok"}
     told = closed_client.get("/v1/openapi.json", headers={"Authorization": f"Bearer {TOKEN}"}).json()
-    assert "security" not in told["paths"]["/healthz"]["get"]
+    assert "security" not in told["paths"]["/livez"]["get"]
     assert told["paths"]["/v1/page"]["post"]["security"] == [{"HTTPBearer": []}]
 
 
@@ -140,7 +140,7 @@ FOLLOWED = {"Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}
 
 
 @pytest.mark.parametrize("site", ["cross-site", "same-site"])
-@pytest.mark.parametrize("path", [OUTLINE, "/v1/skills", "/healthz", "/", "/v1/explorer/words"])
+@pytest.mark.parametrize("path", [OUTLINE, "/v1/skills", "/livez", "/", "/v1/explorer/words"])
 def test_foreign_web_pages_cannot_make_a_browser_ask(client: httpx.Client, site: str, path: str) -> None:
     for further in ({}, {**FOLLOWED, "Sec-Fetch-Dest": "iframe"}):
         answer = client.get(path, headers={"Sec-Fetch-Site": site, **further})

@@ -56,7 +56,7 @@ def test_past_the_limit_requests_are_refused_and_the_rest_is_answered(tmp_path: 
         assert (refused.status_code, refused.headers["retry-after"]) == (503, "1")
         assert refused.headers["content-type"] == "application/problem+json"
         assert refused.json()["error"] == "RefusedError"
-        assert service.client.get("/healthz").is_success
+        assert service.client.get("/livez").is_success
         encoder.let_go.set()
         assert [future.result().status_code for future in taken] == [200] * 3
         wait_until_taken(service, 0)
@@ -83,7 +83,7 @@ def test_a_body_that_does_not_arrive_is_given_up(pager: SkillPager, monkeypatch:
             answer = b"".join(iter(lambda: connection.recv(4096), b""))  # up to the end of the connection
         assert answer.startswith(b"HTTP/1.1 408 ")
         assert b"did not arrive within 0.2 seconds" in answer
-        assert service.client.get("/healthz").is_success
+        assert service.client.get("/livez").is_success
 
 
 def test_a_client_that_hangs_up_within_its_body_is_no_fault(
@@ -95,7 +95,7 @@ def test_a_client_that_hangs_up_within_its_body_is_no_fault(
             connection.sendall(
                 f"POST /v1/page HTTP/1.1\r\nHost: {url.host}\r\nContent-Length: 100\r\n\r\n".encode()
             )
-        assert service.client.get("/healthz").is_success
+        assert service.client.get("/livez").is_success
     assert caplog.text == ""
 
 

@@ -19,7 +19,7 @@ JSON = {"Content-Type": "application/json"}
 
 @pytest.fixture(scope="module")
 def service(pager: SkillPager) -> Iterator[Running]:
-    with running(pager, ServerOptions(port=0, allow_uploads=True)) as started:
+    with running(pager, ServerOptions(port=0)) as started:
         yield started
 
 
@@ -73,9 +73,7 @@ def test_a_wrong_field_is_named(
         ({"strategy": "density:much"}, "not 'much'"),
         ({"strategy": "density:nan"}, "nan"),
         ({"strategy": "mmr", "sufficiency": 0.9}, "does not estimate sufficiency"),
-        ({"markdown": "# Both"}, "either skill or markdown"),
-        ({"skill": None}, "either skill or markdown"),
-        ({"skill": None, "markdown": " \n\t"}, "The skill text is empty"),
+        ({"skill": None}, "skill: Input should be a valid string"),
     ],
 )
 def test_what_does_not_go_together_is_told_with_the_way_out(
@@ -121,7 +119,7 @@ def test_a_body_that_does_not_say_it_is_json_is_refused(client: httpx.Client, ki
     [
         ("/v1/skills/git-bisekt/outline", "UnknownSkillError", "did you mean 'git-bisect'"),
         ("/v1/skills/..%2f..%2fetc/outline", "UnknownSkillError", "ask for the list"),
-        ("/v1/skills/%2Fetc%2Fpasswd/source", "UnknownSkillError", "ask for the list"),
+        ("/v1/skills/%2Fetc%2Fpasswd/graph", "UnknownSkillError", "ask for the list"),
         ("/v1/nothing", None, "/v1/openapi.json"),
         ("/docs", None, "/v1/openapi.json"),
     ],
@@ -154,7 +152,7 @@ def test_an_address_that_means_nothing_is_not_found(client: httpx.Client, nodes:
     ("method", "path", "allowed"),
     [
         ("DELETE", "/v1/page", {"POST"}),
-        ("POST", "/healthz", {"GET"}),
+        ("POST", "/livez", {"GET"}),
         ("OPTIONS", "/v1/skills", {"GET"}),
     ],
 )

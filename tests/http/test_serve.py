@@ -22,19 +22,21 @@ PARAGRAPHS = 400
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_it_well(tmp_path: Path, number: signal.Signals) -> None:
     with child(tmp_path) as service:
-        assert service.client.get("/healthz").is_success
+        assert service.client.get("/livez").is_success
         service.process.send_signal(number)
         assert service.end() == 0
         with pytest.raises(httpx.TransportError):
-            service.client.get("/healthz")
+            service.client.get("/livez")
     assert len(service.said) == 1
 
 
 def test_requests_in_flight_are_answered_before_the_end(tmp_path: Path) -> None:
     text = "\n\n".join(f"Step {number}: run command {number} and look." for number in range(PARAGRAPHS))
-    upload = {"markdown": text, "query": "run command 7", "max_nodes": 2}
-    with child(tmp_path, "--allow-uploads") as service, ThreadPoolExecutor(1) as clients:
-        answer = clients.submit(service.client.post, "/v1/page", json=upload)
+    (skill := tmp_path / "skills" / "long").mkdir(parents=True)
+    (skill / "SKILL.md").write_text(text)
+    asked = {"skill": "long", "query": "run command 7", "max_nodes": 2}
+    with child(tmp_path, skills=skill.parent) as service, ThreadPoolExecutor(1) as clients:
+        answer = clients.submit(service.client.post, "/v1/page", json=asked)
         time.sleep(1)  # the work takes longer
         service.process.send_signal(signal.SIGTERM)
         assert answer.result().status_code == 200
@@ -95,7 +97,7 @@ def test_an_ipv6_address_can_be_served(tmp_path: Path) -> None:
     except OSError:
         pytest.skip("this machine has no IPv6")
     with child(tmp_path, "--host", "::1") as service:
-        assert service.client.get("/healthz").is_success
+        assert service.client.get("/livez").is_success
 
 
 def test_many_clients_at_once_get_their_own_pages(tmp_path: Path, pager: SkillPager) -> None:

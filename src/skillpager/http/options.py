@@ -15,7 +15,7 @@ DEFAULT_WORKERS = 1
 # a process runs one thread at a time; the second thread makes pages while the first indexes
 DEFAULT_THREADS = 2
 # asked every few seconds by what runs the service: they need no token
-PROBES = frozenset({"/healthz", "/livez", "/readyz"})
+PROBES = frozenset({"/livez", "/readyz"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +43,6 @@ class ServerOptions:
             help="Further host name under which clients reach the service; may be repeated.",
         ),
     ] = None
-    allow_uploads: Annotated[
-        bool, Option("--allow-uploads", help="Also page Markdown that is sent with the request.")
-    ] = False
     allow_models: Annotated[
         bool,
         Option(

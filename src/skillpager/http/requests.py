@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field
 
 from skillpager.library.routing.routes import DEFAULT_ROUTED
 from skillpager.settings import MAX_QUERY_CHARS
@@ -43,21 +43,10 @@ class _Fields(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
-class SourceFields(_Fields):
-    """The skill to page: one of the library, or Markdown where uploads are allowed."""
+class SkillFields(_Fields):
+    """The skill of the library that a request is about."""
 
-    skill: SkillName | None = None
-    markdown: str | None = Field(
-        None,
-        min_length=1,
-        description="Markdown of a skill, in place of `skill`; only where the service allows uploads.",
-    )
-
-    @model_validator(mode="after")
-    def _either(self) -> "SourceFields":
-        if (self.skill is None) == (self.markdown is None):
-            raise ValueError("give either skill or markdown")
-        return self
+    skill: SkillName
 
 
 class QueryFields(_Fields):
@@ -105,7 +94,7 @@ class BudgetFields(QueryFields):
     )
 
 
-class PageRequest(BudgetFields, SourceFields):
+class PageRequest(BudgetFields, SkillFields):
     """A request for a page. Its options are those of `types.PageOptions`, with the library's defaults.
 
     `folder` is not among them: a client may be on another machine, where the path leads nowhere.
@@ -121,7 +110,7 @@ class PageRequest(BudgetFields, SourceFields):
     explain: bool = Field(False, description="Also report which groups of features support each node.")
 
 
-class ExpandRequest(SourceFields):
+class ExpandRequest(SkillFields):
     """A request for nodes that a page left out."""
 
     nodes: Addresses | Annotated[str, Field(min_length=1, max_length=MAX_QUERY_CHARS)] = Field(

@@ -22,18 +22,15 @@ from skillpager.http.requests import (
     PageRequest,
     RouteRequest,
     ScopeQuery,
-    SourceFields,
 )
 from skillpager.http.service import Service
 from skillpager.json_types import JsonObject, json_type, to_json
 from skillpager.library import FoundSkill, LibraryPage, LibraryPageOptions, Route
 from skillpager.output.outline import SIGNALS
-from skillpager.pager import SkillPager
 from skillpager.pages.assemble import estimates
 from skillpager.pages.render import LEAST_COVERED
-from skillpager.parsing.skill import skill_from_text
 from skillpager.strategies.registry import FAMILIES, Family, is_local
-from skillpager.types import Page, PageOptions, SkillIndex, SourceFile
+from skillpager.types import Page, PageOptions, SkillIndex
 
 NOT_ALLOWED = (
     "The strategy {!r} loads a model or calls an endpoint: choose another of /v1/strategies, or have the "
@@ -41,7 +38,7 @@ NOT_ALLOWED = (
 )
 # the explorer's files
 WEB = Path(str(files("skillpager"))) / "http" / "web"
-# a skill's name comes from its front matter and may contain a slash
+# of a name with a slash the answer says, too, that there is no such skill
 SKILL = "/v1/skills/{name:path}"
 
 # a system may say otherwise, and then browsers would not run the scripts
@@ -62,7 +59,6 @@ Scope = Annotated[ScopeQuery, Query()]
 ExplainedPageJson = json_type(Page, name="ExplainedPage", reasons=NotRequired[dict[str, dict[str, float]]])
 OutlineJson = json_type(SkillIndex, "nodes", "headings", name="Outline")
 GraphJson = json_type(SkillIndex, "nodes", "edges", name="Graph")
-SourceJson = json_type(SkillIndex, name="Source", sources=list[json_type(SourceFile)])  # type: ignore[misc]
 Knob = Literal["max_nodes", "max_tokens", "sufficiency", "fill", "mmr_lambda"]
 
 
@@ -111,7 +107,7 @@ async def page(asked: PageRequest, service: ServiceOf) -> Response:
         names = set(PageOptions.__annotations__) - {"scope"}
         options = cast(PageOptions, asked.model_dump(include=names))
         options["max_tokens"] = _allowed_tokens(service, asked.max_tokens)
-        pager, index = _find(service, asked, asked.scope)
+        pager, index = service.library.pager, service.library.index(asked.skill, scope=asked.scope)
         made = pager.page(index, asked.query, **options)
         service.metrics.count_page(made)
         form = to_json(made)
@@ -132,7 +128,7 @@ async def expand(asked: ExpandRequest, service: ServiceOf) -> Response:
     """Return nodes of a skill: a page fault."""
 
     def make() -> JsonObject:
-        pager, index = _find(service, asked, asked.scope)
+        pager, index = service.library.pager, service.library.index(asked.skill, scope=asked.scope)
         made = pager.expand(index, asked.nodes, max_tokens=asked.max_tokens, style=asked.style)
         most = service.options.max_tokens
         if most is not None and made.tokens > most:
@@ -211,18 +207,6 @@ def _allowed_tokens(service: Service, asked: int | None) -> int | None:
     return min(limit for limit in limits if limit is not None)
 
 
-def _find(service: Service, asked: SourceFields, scope: str | None) -> tuple[SkillPager, SkillIndex]:
-    """Return the index of a request's skill or upload, and its pager."""
-    if asked.markdown is None:
-        return service.library.pager, service.library.index(asked.skill or "", scope=scope)
-    if not service.options.allow_uploads:
-        message = "The service takes no uploads: name a skill, or have it started with --allow-uploads."
-        raise RefusedError(HTTPStatus.FORBIDDEN, message)
-    pager = service.uploads
-    # parsed here, because a string without a line break would be read as a path
-    return pager, pager.index(skill_from_text(asked.markdown, max_bytes=pager.settings.max_bytes))
-
-
 def _strategy(service: Service, name: str, family: Family) -> StrategyJson:
     heeds: list[Knob] = ["max_nodes", "max_tokens"]
     if family.weighs:
@@ -277,21 +261,9 @@ async def graph(name: str, asked: Scope, service: ServiceOf) -> Response:
     return await service.respond(lambda: to_json(library.index(name, scope=asked.scope), "nodes", "edges"))
 
 
-@router.get(f"{SKILL}/source", response_model=SourceJson, tags=["skills"], summary="Files of a skill")
-async def source(name: str, asked: Scope, service: ServiceOf) -> Response:
-    """Return a skill's files exactly as their author wrote them."""
-
-    def make() -> JsonObject:
-        index = service.library.index(name, scope=asked.scope)
-        return {**to_json(index), "sources": list(map(to_json, index.skill.files))}
-
-    return await service.respond(make)
-
-
 # ---- the service itself
 
 
-@public.get("/healthz", tags=["service"], summary="Whether the service answers")
 @public.get("/livez", tags=["service"], summary="Whether the service is alive")
 async def alive() -> dict[str, str]:
     """Return `ok`, even if every thread is busy: a service that does not should be started again."""
@@ -323,7 +295,6 @@ async def about(service: ServiceOf) -> Response:
             "classifier": pager.recipe.classifier,
             "token_counter": pager.recipe.token_counter,
             "tokens_exact": pager.token_counter.exact,
-            "allow_uploads": options.allow_uploads,
             "allow_models": options.allow_models,
             "max_tokens": options.max_tokens,
             "max_request_bytes": MAX_REQUEST_BYTES,

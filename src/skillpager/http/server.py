@@ -28,8 +28,6 @@ from skillpager.http.problems import PROBLEM, handle_problems
 from skillpager.http.service import Readiness, Service, WorkerPool
 from skillpager.http.telemetry import PageMetrics, send_telemetry
 from skillpager.library import Library
-from skillpager.pager import SkillPager
-from skillpager.stores.sql import NoStore
 
 logger = logging.getLogger(__name__)
 
@@ -55,22 +53,12 @@ def create_app(library: Library, options: ServerOptions) -> FastAPI:
         MissingExtraError: As for `check_options`.
     """
     check_options(options)
-    pager = library.pager
-    uploads = SkillPager(
-        encoder=pager.encoder,
-        classifier=pager.classifier,
-        store=NoStore(),
-        token_counter=pager.token_counter,
-        embedded_text=pager.recipe.embedded_text,
-        settings=pager.settings,
-    )
     service = Service(
         library=library,
-        uploads=uploads,
         options=options,
         pool=WorkerPool(options.threads),
         metrics=PageMetrics(),
-        readiness=Readiness(library, uploads),
+        readiness=Readiness(library),
     )
 
     @asynccontextmanager

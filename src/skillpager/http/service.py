@@ -22,6 +22,7 @@ from skillpager.http.telemetry import PageMetrics
 from skillpager.library import Library
 from skillpager.pager import SkillPager
 from skillpager.parsing.skill import skill_from_text
+from skillpager.stores.sql import NoStore
 from skillpager.strategies.registry import FAMILIES, is_local
 
 logger = logging.getLogger(__name__)
@@ -92,12 +93,10 @@ class Readiness:
 
     Args:
         library: Its skills.
-        uploads: A pager that stores nothing.
     """
 
-    def __init__(self, library: Library, uploads: SkillPager) -> None:
+    def __init__(self, library: Library) -> None:
         self._library = library
-        self._uploads = uploads
         self._prepared = False
         self._threads = ThreadPoolExecutor(1, thread_name_prefix="skillpager-ready")
         self._look: Future[bool] | None = None
@@ -133,7 +132,7 @@ class Readiness:
                 # a page of models of an endpoint would cost money
                 remote = settings.encoder.startswith("openai:") or settings.classifier == "llm"
                 if not remote and (strategy not in FAMILIES or is_local(strategy)):
-                    self._uploads.page(_DOCUMENT, _QUERY)
+                    _page_unstored(pager)
                 self._prepared = True
             pager.store.load(_NO_KEY, skill_from_text(_DOCUMENT))
         except SkillPagerError as error:
@@ -142,12 +141,23 @@ class Readiness:
         return True
 
 
+def _page_unstored(pager: SkillPager) -> None:
+    """Load the models of a pager by a page of a short document, which is not stored."""
+    SkillPager(
+        encoder=pager.encoder,
+        classifier=pager.classifier,
+        store=NoStore(),
+        token_counter=pager.token_counter,
+        embedded_text=pager.recipe.embedded_text,
+        settings=pager.settings,
+    ).page(_DOCUMENT, _QUERY)
+
+
 @dataclass(frozen=True, slots=True)
 class Service:
-    """A running service; `uploads` pages Markdown from clients and stores nothing on disk."""
+    """A running service."""
 
     library: Library
-    uploads: SkillPager
     options: ServerOptions
     pool: WorkerPool
     metrics: PageMetrics
