@@ -1,13 +1,17 @@
 """Measure routing: `skillpager bench route`."""
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from skillpager.cli.messages import UsageError, print_json, reported
 from skillpager.cli.options import AsJson
 from skillpager.cli.views import print_table, progress_bar
+
+if TYPE_CHECKING:
+    from skillpager.bench.routing import RoutingRow
 
 
 @reported
@@ -46,15 +50,7 @@ def route(
       skillpager bench route pool --asked test --out routed
       skillpager bench route pool.jsonl.xz --tasks eval_core --truth skillsbench --out routed-tasks
     """
-    from skillpager.bench.routing import (
-        fit_quality,
-        measure_method,
-        merge,
-        read_asked,
-        read_pool,
-        read_tasks,
-        summarize,
-    )
+    from skillpager.bench.routing import measure_method, merge, read_asked, read_pool, read_tasks
 
     if not (tasks and truth) and not asked:
         raise UsageError("Nothing to ask: give --tasks with --truth, or --asked.")
@@ -67,19 +63,30 @@ def route(
     for method in dict.fromkeys(methods.split(",")):
         with progress_bar(method) as progress:
             rows[method] = measure_method(method, skills, queries, out, progress)
+    _print_measures(rows, list(dict.fromkeys(query.kind for query in queries)), as_json=as_json)
+
+
+def _print_measures(
+    rows: Mapping[str, Sequence["RoutingRow"]], kinds: Sequence[str], *, as_json: bool
+) -> None:
+    """Print the measures of each kind of query and method: with intervals as JSON, or as a table."""
+    from skillpager.bench.routing import fit_quality, summarize
+
     results: list[dict[str, object]] = []
     lines: list[list[str]] = []
-    for kind in dict.fromkeys(query.kind for query in queries):
+    for kind in kinds:
         for method in rows:
             mine = [row for row in rows[method] if row.kind == kind]
             measured, fits = summarize(mine), fit_quality(mine)
             intervals = {name: [each.value, each.low, each.high] for name, each in measured.items()}
             chances = {"fits_auc": fits[0], "fits_ece": fits[1]} if fits else {}
             results.append({"kind": kind, "method": method, "queries": len(mine), **intervals, **chances})
-            shares = [each.value for each in measured.values()] + [*(fits or ())]
-            lines.append([kind, method, str(len(mine)), *(f"{100 * share:.1f}" for share in shares)])
+            shares = [
+                f"{100 * share:.1f}" for share in (*(each.value for each in measured.values()), *(fits or ()))
+            ]
+            lines.append([kind, method, str(len(mine)), *shares, *([] if fits else ["", ""])])
     if as_json:
         print_json({"results": results})
         return
     columns = ["kind", "method", "queries", *measured, "AUC of fits", "ECE of fits"]
-    print_table(columns, [line + [""] * (len(columns) - len(line)) for line in lines], right=columns[2:])
+    print_table(columns, lines, right=columns[2:])
