@@ -266,6 +266,30 @@ def test_a_skill_whose_text_is_damaged_is_the_only_one_not_found(
     wait_for(lambda: len(shared.route(" ".join(WORDS), k=20).skills) == 3)
 
 
+def test_while_the_store_is_away_routes_have_the_skills_whose_words_are_known(
+    store: PostgresStore,
+    replica: Callable[..., Library],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    made_skill(tmp_path / "own", 1)
+    publish(store, [made_skill(tmp_path / "published", number) for number in (2, 3)])
+    shared = replica([tmp_path / "own"])
+
+    def found() -> list[str]:
+        return sorted(each.skill.name for each in shared.route(" ".join(WORDS)).skills)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(
+            "skillpager.stores.postgres.PostgresLibrary.contents", Mock(side_effect=StoreError("away"))
+        )
+        assert found() == ["skill-0001"]
+    (warning,) = logged(caplog, WARNING)
+    assert warning.getMessage() == "routing does not find 'skill-0002': away"
+    assert found() == ["skill-0001", "skill-0002", "skill-0003"]
+
+
 def test_without_its_database_a_library_has_the_skills_of_folders(tmp_path: Path) -> None:
     away = SkillPager(store="postgresql://127.0.0.1:1/skills", encoder="hashing")
     with pytest.raises(StoreError, match="cannot be reached"):

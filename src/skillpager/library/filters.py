@@ -8,6 +8,7 @@ import json
 import os
 import re
 from collections.abc import Collection
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -25,6 +26,8 @@ UNKNOWN = "unknown"
 MAX_LEVELS = 8
 MAX_MANIFEST_BYTES = 64 * 1024
 MAX_SHOWN_CHARS = 40
+# what names of licences have beside the parts of SPDX ids
+_FILLERS = re.compile(r",|\b(?:the|licen[cs]e|version)\b|\bv(?=\d)", re.IGNORECASE)
 # files that state a licence as `license`
 _MANIFESTS = (".claude-plugin/plugin.json", "package.json")
 # their texts are for people to read
@@ -89,14 +92,14 @@ def _stated_by(manifest: Path) -> str:
 
 @lru_cache(10_000)
 def recognise_name(text: str) -> str:
-    """Return a stated licence as an SPDX expression; `unknown` if it is none."""
+    """Return a stated licence as an SPDX expression, also `Apache License, Version 2.0`; else `unknown`."""
     # its import takes 7 ms, and many skills state no licence
     from packaging.licenses import InvalidLicenseExpression, canonicalize_license_expression
 
-    try:
-        return canonicalize_license_expression(text)
-    except InvalidLicenseExpression:
-        return UNKNOWN
+    for form in (text, "-".join(_FILLERS.sub(" ", text).split())):
+        with suppress(InvalidLicenseExpression):
+            return canonicalize_license_expression(form)
+    return UNKNOWN
 
 
 def permits(expression: str, allowed: Collection[str]) -> bool:

@@ -6,6 +6,7 @@ Connections are those of psycopg's pool, which checks each before it is used and
 import json
 import logging
 import threading
+import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
@@ -236,6 +237,8 @@ class PostgresStore(SqlStore):
                     timeout=self._patience,
                     reconnect_timeout=self._patience,
                 )
+                # left to itself it may go in one of its own threads, which cannot wait for itself
+                weakref.finalize(self, self._pool.close)
             return self._pool
 
     def _find_tables(self, connection: Connection) -> bool:

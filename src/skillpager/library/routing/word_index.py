@@ -309,6 +309,7 @@ class LibraryWords:
         self._lock = threading.Lock()
         self._skills: Sequence[FoundSkill] = ()
         self._search: WordSearch | None = None
+        self._is_away = False  # a store, of which there is at most one
 
     @property
     def folder(self) -> Path | None:
@@ -316,7 +317,7 @@ class LibraryWords:
         return self._index.folder
 
     def search(self, skills: Sequence[FoundSkill], progress: Progress = no_progress) -> WordSearch:
-        """Return the words of all skills.
+        """Return the words of all skills that can be read; while a store is away, of those that were before.
 
         An index that cannot be used is deleted, and the words stay in memory.
 
@@ -325,7 +326,7 @@ class LibraryWords:
             progress: Called with the number of skills that were read and of all.
 
         Raises:
-            StoreError: The texts of published skills cannot be read, or another process writes for too long.
+            StoreError: Another process writes for too long.
         """
         with self._lock:
             if self._search is None or skills != self._skills:
@@ -336,22 +337,27 @@ class LibraryWords:
                     self._index.delete()
                     self._index = WordIndex(None)
                     self._search = self._updated(skills, progress)
-                self._skills = skills
+                # a store may be back the next time
+                self._skills = () if self._is_away else skills
             progress(len(skills), len(skills))
             return self._search
 
     def _updated(self, skills: Sequence[FoundSkill], progress: Progress) -> WordSearch:
         by_key = {key_of(skill): skill for skill in skills}
+        self._is_away = False
 
         def read(keys: Sequence[int]) -> Iterator[tuple[int, Terms]]:
             for done, key in enumerate(keys, len(skills) - len(keys)):
                 progress(done, len(skills))
                 found = by_key[key]
+                if self._is_away and found.published is not None:
+                    continue  # each might wait for the store
                 try:
                     with skill_faults(found.path):
                         file = found.read(scope="body").files[0]
-                except SkillError as error:
+                except (SkillError, StoreError) as error:
                     logger.warning("routing does not find %r: %s", found.name, error)
+                    self._is_away |= isinstance(error, StoreError)
                     continue
                 if file.digest == found.digest:  # else the next search finds what it is now
                     yield key, field_terms(found.name, found.description, file.text[file.body_start :])
