@@ -38,8 +38,8 @@ def test_warnings_alone_are_success(tmp_path: Path, env: dict[str, str]) -> None
     done = run("library", "check", tmp_path / "skills", env=env)
     assert done.code == 0
     assert done.out.splitlines() == [
-        f"{file}: warning: licence: no licence is stated, so nobody else may use the skill: state one as "
-        "`license:` in the front matter, or add a LICENSE file",
+        f"{file}: warning: licence: it is not known under which licence others may use the skill: write "
+        "`license:` with an SPDX id such as MIT, or LicenseRef- and a name",
         f"{file}: warning: size: SKILL.md has 604 lines (over 500), and hosts load it whole: move parts that few "
         "tasks need into files of references/, or let agents page it",
     ]

@@ -11,7 +11,6 @@ from skillpager.encoders.builtin import BuiltinEncoder
 from skillpager.library.checks import (
     OVERLAP,
     check_library,
-    listing_findings,
     overlap_findings,
 )
 from skillpager.library.skill_checks import CheckedSkill, Finding, Kind, Severity
@@ -140,21 +139,6 @@ A [defined] link, and [out](../shared.md).
     ]
 
 
-def test_files_that_text_names_are_missed_only_in_folders_of_the_skill(tmp_path: Path) -> None:
-    body = """Run `scripts/build.py`, then `python scripts/gone.py --all` and read references/gone.md.
-
-```sh
-./assets/logo.svg [`references/site.md`](https://example.org/site.md) $HOME/scripts/home.sh src/scripts/other.py scripts/{name}.py
-```
-"""
-    file = skill(tmp_path / "a", body)
-    finding = the(tmp_path)
-    assert (finding.severity, finding.line, finding.value) == (Severity.WARNING, 7, "references/gone.md")
-    (file.parent / "scripts").mkdir()
-    (file.parent / "scripts" / "build.py").write_text("")
-    assert [each.value for each in check(tmp_path)] == ["references/gone.md", "scripts/gone.py"]
-
-
 def test_files_that_hosts_load_whole_are_short(tmp_path: Path) -> None:
     skill(tmp_path / "a", "line\n" * 494)
     assert check(tmp_path) == []
@@ -175,12 +159,7 @@ def test_licences_that_are_missing_or_unknown(tmp_path: Path) -> None:
         finding = the(tmp_path)
         assert (finding.kind, finding.line, finding.value) == (Kind.LICENCE, 4, stated)
     file.write_text(f"---\nname: a\ndescription: {DESCRIPTION}\n---\nText.\n")
-    (file.parent / "package.json").write_text('{"license": "Our own"}')
-    assert "package.json states no licence that is known" in the(tmp_path).problem
     (file.parent / "package.json").write_text('{"license": "MIT"}')
-    assert check(tmp_path) == []
-    # the text of a licence file is for people to read
-    (file.parent / "package.json").rename(file.parent / "LICENSE")
     assert check(tmp_path) == []
 
 
@@ -214,9 +193,8 @@ def test_skills_that_take_each_others_queries(tmp_path: Path) -> None:
     assert [(each.file, each.line, each.value) for each in overlaps] == [(first, 3, str(second))]
 
 
-def entry(name: str, description: str, when: str = "") -> CheckedSkill:
-    fields = {"when_to_use": when} if when else {}
-    return CheckedSkill(Skill(name, description, fields, (), None), Path(f"/skills/{name}/SKILL.md"), {})
+def entry(name: str, description: str) -> CheckedSkill:
+    return CheckedSkill(Skill(name, description, {}, (), None), Path(f"/skills/{name}/SKILL.md"), {})
 
 
 def overlaps(texts: list[tuple[str, str]]) -> list[str]:
@@ -266,35 +244,6 @@ def test_each_pair_is_told_once_and_the_nearest_by_name() -> None:
     skills = [entry(name, "same words") for name in ("a", "a a", "a a a", "a a a a")]
     found = [(each.file.parent.name, Path(each.value).parent.name) for each in overlap_findings(skills, rows)]
     assert found == [("a", "a a"), ("a a a", "a")]
-
-
-def test_hosts_have_no_room_for_many_descriptions() -> None:
-    # "- a-name: " and the line end take 11 characters, so an entry takes 100
-    skills = [entry("a-name", "x" * 89)]
-    assert list(listing_findings(skills * 80, Path())) == []
-    (claude,) = listing_findings(skills * 100, Path())
-    assert claude.value == "10000"
-    assert "has 10,000 characters, and Claude Code shows 8,000" in claude.problem
-    assert "about 78 of 100 descriptions fit" in claude.problem
-    _, codex = listing_findings(skills * 1_000, Path())
-    assert "even without descriptions only about 530 of 1,000 skills fit" in codex.problem
-    # longer descriptions are cut
-    most = 8_000 // len("- a: \n" + "x" * 1_536)
-    long = [entry("a", "x" * 1_000, "x" * 1_000)]
-    assert list(listing_findings(long * most, Path())) == []
-    assert len(list(listing_findings(long * (most + 1), Path()))) == 1
-
-
-def test_a_library_that_a_host_does_not_show_is_told_at_its_folder(tmp_path: Path) -> None:
-    for number in range(12):
-        name = f"skill-{number}"
-        skill(tmp_path / name, description=f"{name} " * 100, more=f"license: MIT\nwhen_to_use: {'x' * 900}\n")
-    findings = check(tmp_path, ignore=[Kind.OVERLAP, Kind.NEAR_COPY, Kind.COPY])
-    (finding,) = findings
-    assert (finding.kind, finding.severity, finding.file) == (Kind.LISTING, Severity.WARNING, tmp_path)
-    assert (
-        "Claude Code shows 8,000 (1 % of 200,000 tokens): about 5 of 12 descriptions fit" in finding.problem
-    )
 
 
 def test_stubs_are_left_out_and_linked_skills_checked_once(tmp_path: Path) -> None:

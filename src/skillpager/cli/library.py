@@ -220,9 +220,8 @@ def check(
     """Check skills as their authors would before others use them.
 
     Found are departures from the Agent Skills specification, dead links, files that are too long, missing
-    licences, copies, skills that take each other's queries, and descriptions that hosts
-    have no room for; each with file, line and remedy. The exit code is 1 if there are errors, 0 if there
-    are only warnings. docs/library-check.md describes every kind.
+    licences, copies, and skills that take each other's queries; each with file, line and remedy. The exit
+    code is 1 if there are errors, 0 if there are only warnings. docs/library-check.md describes every kind.
 
     \b
     Examples:

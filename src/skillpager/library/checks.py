@@ -1,7 +1,7 @@
 """`skillpager library check`: what authors should mend in a library of skills, and in each of them.
 
-This module checks what skills are to each other: copies, names, descriptions that take each other's queries,
-and the room that hosts have for all of them. `skill_checks` checks each skill by itself.
+This module checks what skills are to each other: copies, names, and descriptions that take each other's
+queries. `skill_checks` checks each skill by itself.
 """
 
 import re
@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from skillpager.display_text import percent
 from skillpager.library.copies import fold
 from skillpager.library.discovery import Progress, no_progress, skill_folders, stub_of
 from skillpager.library.skill_checks import (
@@ -36,8 +35,6 @@ if TYPE_CHECKING:
 OVERLAP = 0.80
 # rows that are compared with all others at a time: 1,024 by 20,000 cosines take 80 MB
 ROWS_AT_A_TIME = 1_024
-# estimate of both hosts; code.claude.com/docs/en/skills gives 8,000 characters for 200,000 tokens
-CHARACTERS_PER_TOKEN = 4
 
 # "Not for testing": what a description excludes is not what the skill is about
 _EXCLUDED = re.compile(r"\b(?:not|never|don['’]t)\b[^.;!?\n]*", re.IGNORECASE)
@@ -49,7 +46,7 @@ class LibraryCheck:
 
     Attributes:
         skills: Number of skills that were checked.
-        findings: By file and line; those about the whole library last.
+        findings: By file and line.
     """
 
     skills: int
@@ -107,15 +104,9 @@ def check_library(
             [f"{each.skill.name}: {each.skill.description}" for each in described]
         )
         findings += overlap_findings(described, rows)
-    findings += listing_findings(skills, folders[0] if len(folders) == 1 else Path())
     wanted = [finding for finding in findings if finding.kind not in ignore]
-    return LibraryCheck(len(skills) + unreadable, tuple(sorted(wanted, key=_rank)))
-
-
-def _rank(finding: Finding) -> tuple[bool, str, int, str, str]:
-    """Return the place of a finding among others: by file and line, those about the whole library last."""
-    is_last = finding.kind is Kind.LISTING
-    return is_last, str(finding.file), finding.line or 0, finding.kind, finding.problem
+    wanted.sort(key=lambda each: (str(each.file), each.line or 0, each.kind, each.problem))
+    return LibraryCheck(len(skills) + unreadable, tuple(wanted))
 
 
 def _copies_of(skills: Sequence[CheckedSkill]) -> dict[Path, CheckedSkill]:
@@ -197,42 +188,3 @@ def overlap_findings(skills: Sequence[CheckedSkill], rows: FloatArray) -> Iterat
             )
             remedy = "say in each what only it does and when not to use it, or make them one skill"
             yield checked.warning(Kind.OVERLAP, "description", other.file, problem, remedy)
-
-
-# Hosts that limit the list of skills in their prompt: name, part of the context window that the list may
-# take, tokens of the window that is assumed, form of an entry without its description, most characters of a
-# description with its `when_to_use` (None if the list has all of it, and no `when_to_use`), and how their
-# users raise the limit.
-HOSTS = (
-    # code.claude.com/docs/en/skills: names always stay, the descriptions of the skills that are used least go
-    ("Claude Code", 0.01, 200_000, "- {name}\n", 1_536, "raise skillListingBudgetFraction"),
-    # developers.openai.com/codex/skills: descriptions are shortened first, then skills are left out. The
-    # window is that of GPT-5 in Codex, of which openai/codex#24299 shows the 2 %: 5,440 tokens.
-    ("Codex", 0.02, 272_000, "- {name}\n (file: {file})", None, "raise skills.max_context_tokens"),
-)
-
-
-def listing_findings(skills: Sequence[CheckedSkill], place: Path) -> Iterator[Finding]:
-    """Yield a finding at `place` for each host that does not show all descriptions."""
-    count = len(skills)
-    for host, share, window, entry, longest, way in HOSTS:
-        limit = int(share * window * CHARACTERS_PER_TOKEN)
-        bare = described = 0
-        for each in skills:
-            bare += len(entry.format(name=each.skill.name, file=each.file))
-            when = each.skill.metadata.get("when_to_use") if longest else None
-            texts = [each.skill.description, *([when] if when else [])]
-            described += len(f": {' - '.join(texts)[:longest]}")
-        needed = bare + described
-        if needed <= limit:
-            continue
-        # of average length
-        shown = f"about {count * max(0, limit - bare) // described:,} of {count:,} descriptions fit"
-        if bare > limit:
-            shown = f"even without descriptions only about {count * limit // bare:,} of {count:,} skills fit"
-        problem = (
-            f"the list of these skills has {needed:,} characters, and {host} shows {limit:,} "
-            f"({percent(share)} of {window:,} tokens): {shown}"
-        )
-        remedy = f"shorten descriptions, remove skills, {way}, or let the agent search the library"
-        yield Finding(Kind.LISTING, Severity.WARNING, place, None, str(needed), problem, remedy)

@@ -17,7 +17,6 @@ from skillpager.display_text import one_line
 from skillpager.errors import SettingsError
 from skillpager.files import read_bounded
 from skillpager.library.discovery import MAX_STATED_CHARS, FoundSkill
-from skillpager.parsing.skill import ENTRY_FILE
 from skillpager.settings import Settings
 
 UNKNOWN = "unknown"
@@ -30,55 +29,39 @@ MAX_SHOWN_CHARS = 40
 _FILLERS = re.compile(r",|\b(?:the|licen[cs]e|version)\b|\bv(?=\d)", re.IGNORECASE)
 # files that state a licence as `license`
 _MANIFESTS = (".claude-plugin/plugin.json", "package.json")
-# their texts are for people to read
-LICENCE_FILES = [
+_LICENCE_FILES = [
     f"{name}{suffix}" for name in ("LICENSE", "LICENCE", "COPYING") for suffix in ("", ".md", ".txt")
 ]
-
-
-@dataclass(frozen=True, slots=True)
-class Licence:
-    """The licence of a skill.
-
-    Attributes:
-        expression: An SPDX id, such as `MIT`, or expression, such as `MIT OR Apache-2.0`; else `unknown`.
-        place: The file that states it, or a licence file, whose text is not read; None if there is neither.
-    """
-
-    expression: str
-    place: Path | None
 
 
 def licence_of(found: FoundSkill) -> str:
     """Return the SPDX expression of a skill's licence; of a published one as its publisher read it."""
     if found.published is not None:
         return found.published.licence
-    return read_licence(found.path, found.stated_licence).expression
+    return read_licence(found.path, found.stated_licence)
 
 
-def read_licence(folder: Path, stated: str = "") -> Licence:
-    """Return the licence of the skill in a folder.
+def read_licence(folder: Path, stated: str = "") -> str:
+    """Return the licence of a skill: an SPDX expression such as `MIT OR Apache-2.0`, or `unknown`.
 
     Args:
         folder: The skill's folder.
         stated: The licence that its front matter states (`discovery.stated_licence`). Without one, the
-            nearest manifest or licence file decides: in the skill's folder, or one above it, up to the root
-            of the repository.
+            nearest manifest decides: in the skill's folder, or one above it, up to the root of the
+            repository. The text of a licence file that is nearer is not read: what it says is unknown.
     """
     if stated:
-        return Licence(recognise_name(stated), folder / ENTRY_FILE)
+        return recognise_name(stated)
     real = Path(os.path.realpath(folder))
     for place in (real, *real.parents)[:MAX_LEVELS]:
         if place in (Path.home(), Path(place.anchor)):
             break  # whose files say nothing about all that is below
         for manifest in _MANIFESTS:
             if stated := _stated_by(place / manifest):
-                return Licence(recognise_name(stated), place / manifest)
-        if file := next((place / name for name in LICENCE_FILES if (place / name).is_file()), None):
-            return Licence(UNKNOWN, file)
-        if (place / ".git").exists():
+                return recognise_name(stated)
+        if any((place / name).exists() for name in (".git", *_LICENCE_FILES)):
             break
-    return Licence(UNKNOWN, None)
+    return UNKNOWN
 
 
 def _stated_by(manifest: Path) -> str:
@@ -108,7 +91,7 @@ def permits(expression: str, allowed: Collection[str]) -> bool:
     Parentheses are not resolved: what stands in them is not allowed.
 
     Args:
-        expression: As in `Licence`.
+        expression: As `read_licence` returns it.
         allowed: Ids as `licence_family` returns them.
     """
     plain = re.sub(r" WITH [^\s()]+", "", expression)  # an exception only gives more

@@ -182,7 +182,7 @@ class Publisher:
         content = pack_skill(skill)
         stated = stated_licence(skill.metadata)
         # of a skill that was brought from elsewhere the manifests here say nothing
-        licence = recognise_name(stated) if skill.root is None else read_licence(path, stated).expression
+        licence = recognise_name(stated) if skill.root is None else read_licence(path, stated)
         about = (
             *(skill.name, skill.files[0].digest, skill.description, is_user_only(skill.metadata)),
             *(stated, licence, key),

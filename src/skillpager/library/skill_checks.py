@@ -11,7 +11,7 @@ from urllib.parse import quote, unquote
 from skillpager.display_text import one_line
 from skillpager.errors import SkillPagerError
 from skillpager.library.discovery import skill_faults, stated_licence
-from skillpager.library.filters import LICENCE_FILES, UNKNOWN, read_licence
+from skillpager.library.filters import UNKNOWN, read_licence
 from skillpager.parsing.lines import LINE_END
 from skillpager.parsing.markdown import link_targets
 from skillpager.parsing.skill import (
@@ -32,17 +32,9 @@ MAX_BODY_TOKENS = 5_000
 # agentskills.io/specification
 MAX_COMPATIBILITY = 500
 MAX_VALUE_CHARS = 120
-ADD_OR_MEND = "add the file, or mend the path"
 
 _FIELD = re.compile(r"([A-Za-z][\w-]*)[ \t]*:")
 _PARSE_WARNING = re.compile(r".*?:(\d+): (.*)", re.DOTALL)
-# the folder that only skills have, of those that the specification names for their files
-_OWN_FOLDER = "references"
-# a file in one of these folders, as authors write it in code and prose; not as the label of a link
-_NAMED = re.compile(
-    r"(?<![\w./\\$}-])(?:\./)?((?:references|scripts|assets)/[\w./-]*\w\.[A-Za-z]\w{0,4})"
-    r"(?![\w/*{<-])(?![`*_]{0,3}\]\()"
-)
 # targets that an author writes to show the form of a link, and addresses without a scheme
 _EXAMPLE = re.compile(
     r"[*{}<>$|…]|\.\.\.|^(?:\.?/)?(?:path|your|example|some|file|url|link|image|xxx)[\w-]*(?:[/.]|$)|/path/|path/to"
@@ -75,18 +67,6 @@ class Kind(StrEnum):
     COPY = "copy"
     NEAR_COPY = "near-copy"
     OVERLAP = "overlap"
-    LISTING = "listing"
-
-
-# most characters of fields: kind of finding, limit of the specification, remedy
-LONGEST = {
-    "description": (
-        Kind.DESCRIPTION,
-        MAX_DESCRIPTION,
-        "shorten it: what and when belong here, how into the body",
-    ),
-    "compatibility": (Kind.COMPATIBILITY, MAX_COMPATIBILITY, "shorten it"),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,14 +181,14 @@ def _front_matter_findings(checked: CheckedSkill) -> Iterator[Finding]:
         problem = "there is no description, so hosts skip the skill"
         remedy = "say what the skill does and when to use it: hosts choose by this text"
         yield checked.error(Kind.DESCRIPTION, "description", "", problem, remedy)
-    lengths = {
-        "description": len(skill.description),
-        "compatibility": len(skill.metadata.get("compatibility", "")),
-    }
-    for field, (kind, most, remedy) in LONGEST.items():
-        if lengths[field] > most:
-            problem = f"the {field} has {lengths[field]:,} characters, over {most:,}"
-            yield checked.error(kind, field, lengths[field], problem, remedy)
+    compatibility = skill.metadata.get("compatibility", "")
+    for kind, text, most in (
+        (Kind.DESCRIPTION, skill.description, MAX_DESCRIPTION),
+        (Kind.COMPATIBILITY, compatibility, MAX_COMPATIBILITY),
+    ):
+        if len(text) > most:
+            problem = f"the {kind} has {len(text):,} characters, over {most:,}"
+            yield checked.error(kind, kind, len(text), problem, "shorten it: details belong into the body")
 
 
 def _size_findings(checked: CheckedSkill) -> Iterator[Finding]:
@@ -225,18 +205,12 @@ def _size_findings(checked: CheckedSkill) -> Iterator[Finding]:
 
 def _licence_findings(checked: CheckedSkill) -> Iterator[Finding]:
     stated = stated_licence(checked.skill.metadata)
-    licence = read_licence(checked.file.parent, stated)
-    if licence.expression != UNKNOWN or (licence.place and licence.place.name in LICENCE_FILES):
-        return  # the text of a licence file is for people to read
+    if read_licence(checked.file.parent, stated) != UNKNOWN:
+        return
+    problem = "it is not known under which licence others may use the skill"
     if stated:
         problem = f"the licence {shown_value(stated)} is none that is known"
-        remedy = "write an SPDX id such as MIT, or LicenseRef- and a name"
-    elif licence.place is None:
-        problem = "no licence is stated, so nobody else may use the skill"
-        remedy = "state one as `license:` in the front matter, or add a LICENSE file"
-    else:
-        problem = f"{licence.place} states no licence that is known"
-        remedy = "state an SPDX id in the front matter"
+    remedy = "write `license:` with an SPDX id such as MIT, or LicenseRef- and a name"
     yield checked.warning(Kind.LICENCE, "license", stated, problem, remedy)
 
 
@@ -253,23 +227,13 @@ def _link_findings(source: SourceFile, root: Path) -> Iterator[Finding]:
         line, shown = first + _line_of(text, target), shown_value(target)
         place = _place(root, source, target)
         if place is None:
-            problem, remedy = f"the link leads to {shown}, which is not there", ADD_OR_MEND
+            problem = f"the link leads to {shown}, which is not there"
+            remedy = "add the file, or mend the path"
             yield Finding(Kind.DEAD_LINK, Severity.ERROR, file, line, target, problem, remedy)
         elif place is not root:
             problem = f"{shown} is outside of the skill's folder, and missing where only that is installed"
             remedy = "copy the file into the skill"
             yield Finding(Kind.OUTSIDE, Severity.WARNING, file, line, target, problem, remedy)
-    named: dict[str, int] = {}
-    for match in _NAMED.finditer(text):
-        folder, _, name = match[1].partition("/")
-        # without such a folder in the skill, it is probably the project's
-        is_own = folder == _OWN_FOLDER or (root / folder).is_dir()
-        if is_own and not _EXAMPLE.search(match[1]) and not _EXAMPLE.search(name):
-            named.setdefault(match[1], first + text.count("\n", 0, match.start()))
-    for target, line in named.items():
-        if target not in linked and _place(root, source, target) is not root:
-            problem = f"the text names {shown_value(target)}, which is not there"
-            yield Finding(Kind.DEAD_LINK, Severity.WARNING, file, line, target, problem, ADD_OR_MEND)
 
 
 def _place(root: Path, source: SourceFile, target: str) -> Path | None:
