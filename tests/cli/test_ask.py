@@ -147,4 +147,4 @@ def test_a_skill_that_cannot_be_read_is_named_and_passed_over(ask: Ask, tmp_path
     done = ask(f"{about} Then {ONE} of last night.", tmp_path)
     assert done.code == 0
     assert "pg_restore" in done.out
-    assert "warning: ledger-sync is passed over: " in done.err
+    assert "warning: 'ledger-sync' is passed over: " in done.err

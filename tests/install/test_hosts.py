@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from cli_process import ROOT, environment, hide, run, run_on_terminal
 from messages import raises
 from skillpager.errors import SettingsError
-from skillpager.install.changes import diff, installed_entry, plan_install, plan_uninstall, write
+from skillpager.install.changes import installed_entry, plan_install, plan_uninstall, write
 from skillpager.install.hosts import (
     HOOKS,
     HOSTS,
@@ -103,35 +103,6 @@ def test_uninstall_deletes_a_file_with_nothing_else_in_it(name: str, tmp_path: P
     assert servers(BY_NAME[name], file) == {"skillpager": server_entry(BY_NAME[name], COMMAND)}
     uninstall(BY_NAME[name], file)
     assert not file.exists()
-
-
-def test_what_others_added_since_stays(config: Path) -> None:
-    host = BY_NAME["cursor"]
-    install(host, config)
-    data = json.loads(config.read_text())
-    data["mcpServers"]["other"] = {"command": "x"}
-    config.write_text(json.dumps(data, indent=4))
-    uninstall(host, config)
-    del data["mcpServers"]["skillpager"]
-    assert config.read_text() == json.dumps(data, indent=4)
-
-
-def test_install_of_another_command_replaces_the_entry(config: Path) -> None:
-    config.write_text(CLAUDE)
-    install(BY_NAME["claude-code"], config)
-    install(BY_NAME["claude-code"], config, ["/usr/bin/skillpager"])
-    assert "/opt/bin" not in config.read_text()
-    uninstall(BY_NAME["claude-code"], config)
-    assert config.read_text() == CLAUDE
-
-
-def test_second_install_has_nothing_to_do(config: Path) -> None:
-    for host in HOSTS:
-        config.write_text(EXISTING[host.name])
-        install(host, config)
-        change = plan_install(host, config, server_entry(host, COMMAND))
-        assert change.is_none
-        assert diff(change) == ""
 
 
 def test_uninstall_without_an_entry_has_nothing_to_do(config: Path) -> None:
@@ -412,8 +383,7 @@ def test_command_line_shows_asks_installs_and_undoes(tmp_path: Path) -> None:
     assert (again.code, again.out) == (0, "")
     assert "Nothing to do" in again.err
 
-    undone = run("uninstall", "--agent", "cursor", "--yes", "--json", env=env)
-    assert undone.json["changed"] is True
+    assert '-    "skillpager": {' in run("uninstall", "--agent", "cursor", "--yes", env=env).out
     assert not file.exists()
 
 
@@ -427,11 +397,6 @@ def test_command_line_without_agent_lists_agents(tmp_path: Path) -> None:
     assert ["gemini", "user", str(tmp_path / "home" / ".gemini" / "settings.json"), "yes", "yes"] in rows
     assert ["cursor", "project", str(tmp_path / ".cursor" / "mcp.json"), "no", "no"] in rows
     assert "install --agent NAME" in listed.err
-    as_json = run("uninstall", "--json", env=env, cwd=tmp_path)
-    assert {(row["agent"], row["installed"]) for row in as_json.json["agents"]} >= {
-        ("gemini", True),
-        ("zed", False),
-    }
 
 
 def test_new_file_of_the_user_is_private_and_that_of_a_project_is_not(tmp_path: Path) -> None:
@@ -545,8 +510,8 @@ def test_the_commands_write_and_remove_the_hook(tmp_path: Path) -> None:
     assert f"hook --skills-dir {skills} --project" in file.read_text()
     assert "Nothing to do" in run("install", *options, "--project", "--yes", env=env).err
     assert run("install", "--agent", "zed", "--project", env=env).code == 2
-    rows = run("install", "--hook", "--json", env=env).json["agents"]
-    assert [(row["scope"], row["installed"]) for row in rows] == [("user", True), ("project", False)]
+    rows = [line.split("\t") for line in run("install", "--hook", env=env).out.splitlines()[1:]]
+    assert [(row[1], row[4]) for row in rows] == [("user", "yes"), ("project", "no")]
     assert run("uninstall", *options, "--yes", env=env).code == 0
     assert not file.exists()
     refused = run("install", "--agent", "zed", "--hook", "--yes", env=env)

@@ -71,9 +71,7 @@ def test_a_child_process_answers_as_the_library_does(pager: SkillPager, tmp_path
 
 
 def test_options_of_the_command_reach_the_tools(tmp_path: Path) -> None:
-    server = child(
-        SAMPLES, "--resend", "--text-only", "--ceiling", "1000", "--scope", "body", cache=tmp_path / "c"
-    )
+    server = child(SAMPLES, "--resend", "--ceiling", "1000", "--scope", "body", cache=tmp_path / "c")
     full = ("load_skill", {"name": "kubernetes-debugging", "mode": "full"})
     first, second = answers(server, full, full)
     assert text_of(first) == text_of(second)

@@ -10,8 +10,8 @@ from typing import Annotated
 
 import typer
 
-from skillpager.cli.messages import UsageError, confirm, note, print_json, print_text, reported, warn
-from skillpager.cli.options import AsJson, SkillArgument, SkillsDirs, Yes
+from skillpager.cli.messages import UsageError, confirm, note, print_text, reported, warn
+from skillpager.cli.options import SkillArgument, SkillsDirs, Yes
 from skillpager.cli.session import STDIN, check_folders, find_skill
 from skillpager.cli.views import print_table
 from skillpager.errors import SettingsError, install_command
@@ -46,7 +46,6 @@ class InstallOptions:
     ] = False
     yes: Yes = False
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the change without making it.")] = False
-    as_json: AsJson = False
 
 
 @reported
@@ -149,11 +148,7 @@ def stub(
 def _make_change(change: Change, host: Host, options: InstallOptions) -> None:
     """Show a change, ask, and make it."""
     shown = diff(change)
-    if options.as_json:
-        form = {"agent": host.name, "file": str(change.path), "changed": not change.is_none, "diff": shown}
-        print_json(form)
-    elif shown:
-        print_text(shown)
+    print_text(shown)
     if change.is_none:
         note(f"Nothing to do: {change.path} is as it should be.")
     elif not options.dry_run:
@@ -166,19 +161,11 @@ def _make_change(change: Change, host: Host, options: InstallOptions) -> None:
 def _print_hosts(options: InstallOptions) -> None:
     """Print the known agents: whether they are on this machine, and whether they have SkillPager."""
     places = Places()
-    rows: list[dict[str, str | bool]] = []
+    rows = []
     for host, scope in product(hosts.HOOKS if options.hook else hosts.HOSTS, hosts.SCOPES):
         with suppress(SettingsError):  # it has no such file here
             file = hosts.file_of(host, scope, places)
-            state = {
-                "found": hosts.is_used(host, places),
-                "installed": installed_entry(host, file) is not None,
-            }
-            rows.append({"agent": host.name, "scope": scope, "file": str(file), **state})
-    if options.as_json:
-        print_json({"agents": rows})
-        return
-    columns = ["agent", "scope", "file", "found", "installed"]
-    words = {"True": "yes", "False": "no"}
-    print_table(columns, [[words.get(str(cell), str(cell)) for cell in row.values()] for row in rows])
+            states = hosts.is_used(host, places), installed_entry(host, file) is not None
+            rows.append([host.name, scope, str(file), *("yes" if state else "no" for state in states)])
+    print_table(["agent", "scope", "file", "found", "installed"], rows)
     note("Choose one: skillpager install --agent NAME [--scope project] [--dry-run]")

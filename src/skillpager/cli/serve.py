@@ -32,9 +32,6 @@ def mcp(
     ceiling: Annotated[
         int | None, typer.Option(metavar="N", help="Most tokens in one reply. [default: 12000]")
     ] = None,
-    text_only: Annotated[  # noqa: ARG001 - entries in agents' files have it
-        bool, typer.Option("--text-only", hidden=True, help="Has no effect: every reply is text.")
-    ] = False,
     resend: Annotated[
         bool, typer.Option("--resend", help="Repeat nodes that were already sent in the same session.")
     ] = False,

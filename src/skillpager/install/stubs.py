@@ -17,7 +17,7 @@ import yaml
 from skillpager.errors import SkillError
 from skillpager.files import write_file
 from skillpager.library import STUB_OF, stub_of
-from skillpager.parsing.skill import ENTRY_FILE, MAX_DESCRIPTION, MAX_NAME, NAME, find_entry, read_skill
+from skillpager.parsing.skill import ENTRY_FILE, MAX_DESCRIPTION, NAME, find_entry, read_skill
 from skillpager.tokens import default_counter
 from skillpager.types import SKILL_DIR, Skill
 
@@ -128,15 +128,10 @@ def _check(skill: Skill, entry: Path) -> None:
     """Check that a valid stub of the skill can be written."""
     if (original := stub_of(skill.metadata)) is not None:
         raise SkillError(f"{entry} is a stub itself: write a stub of its original, {original}.")
-    if len(skill.name) > MAX_NAME or not NAME.fullmatch(skill.name):
+    if not NAME.fullmatch(skill.name) or not 0 < len(skill.description) <= MAX_DESCRIPTION:
         raise SkillError(
-            f"{entry}: the name {skill.name!r} is not valid: use at most {MAX_NAME} lower-case letters, "
-            "digits and hyphens."
-        )
-    if not 0 < len(skill.description) <= MAX_DESCRIPTION:
-        raise SkillError(
-            f"{entry}: the description has {len(skill.description)} characters: "
-            f"agents accept 1 to {MAX_DESCRIPTION}."
+            f"{entry} is no skill for agents: its name {skill.name!r} must be lower-case letters, digits and "
+            f"hyphens, its description 1 to {MAX_DESCRIPTION} characters, not {len(skill.description)}."
         )
     if (misread := _MISREAD.search(str(entry))) is not None:
         raise SkillError(
