@@ -10,7 +10,6 @@ import numpy as np
 from skillpager.bench.data.evidence import (
     AnnotatedQuery,
     Document,
-    ShortQuery,
     read_documents,
     read_published,
     read_published_short,
@@ -46,7 +45,7 @@ class Asked:
             `short`, or `unanswered` if the document does not answer it.
     """
 
-    query: AnnotatedQuery | ShortQuery
+    query: AnnotatedQuery
     needs: FloatArray
     series: str
 
@@ -100,7 +99,7 @@ def load(folders: Iterable[Path]) -> list[Example]:
     for folder in folders:
         for document in read_documents(folder):
             record = published.get(document.provenance.sha256)
-            annotation = record.annotation if record else document.annotation
+            annotation = record or document.annotation
             further = document.short or short.get(document.provenance.sha256)
             queries = [
                 *(
@@ -116,7 +115,7 @@ def load(folders: Iterable[Path]) -> list[Example]:
 
 def _example(
     document: Document,
-    queries: Sequence[tuple[AnnotatedQuery | ShortQuery, str]],
+    queries: Sequence[tuple[AnnotatedQuery, str]],
     unanswered: tuple[str, ...],
     second: Sequence[TypedRange],
 ) -> Example:
@@ -162,7 +161,7 @@ def _shares(first: np.ndarray, second: np.ndarray) -> FloatArray:
     return shares
 
 
-def _needs(fragments: Sequence[Fragment], query: AnnotatedQuery | ShortQuery) -> FloatArray:
+def _needs(fragments: Sequence[Fragment], query: AnnotatedQuery) -> FloatArray:
     return np.array(
         [
             1.0 if _touches(each, query.critical) else SUPPORTING if _touches(each, query.supporting) else 0.0

@@ -21,7 +21,6 @@ import numpy as np
 
 from data import LONG, SHORT, TEXT_FORM, Example, load
 from skillpager import SkillPager
-from skillpager.bench.data.evidence import AnnotatedQuery, ShortQuery
 from skillpager.bench.run.methods import ALL_NODES, Method
 from skillpager.bench.run.selecting import page_by, page_row
 from skillpager.classifiers.local import TYPES, LocalClassifier
@@ -82,8 +81,8 @@ def pages(
                     "repository": example.repository,
                     "series": asked.series,
                     # what only one of the two kinds of queries has
-                    "difficulty": query.difficulty if isinstance(query, AnnotatedQuery) else "",
-                    "wording": query.style if isinstance(query, ShortQuery) else "",
+                    "difficulty": query.difficulty,
+                    "wording": query.style,
                     "concept": bool(len(needed)) and bool((needed == CONCEPT).all()),
                     "nodes": nodes,
                     "method": name,

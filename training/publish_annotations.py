@@ -22,7 +22,6 @@ from skillpager.bench.data.evidence import (
     Annotation,
     Document,
     Published,
-    ShortQueries,
     read_documents,
 )
 from skillpager.bench.data.records import JSONL, read_records, write_records
@@ -47,31 +46,27 @@ def with_more(documents: Iterator[Document], folder: Path) -> Iterator[Document]
         yield document
 
 
-def without_text(documents: Iterable[Document]) -> Iterator[Published]:
-    """Yield annotated documents as they may be published: without their text."""
-    for document in documents:
-        note, origin = document.annotation, document.provenance
-        yield Published(
-            skill=note.skill,
-            repo=origin.repo,
-            commit=origin.commit,
-            path=origin.path,
-            sha256=origin.sha256,
-            license=origin.license,
-            types=note.types,
-            types_second=note.types_second,
-            queries=note.queries,
-        )
+def without_text(document: Document) -> Published:
+    """Return an annotated document as it may be published: without its text."""
+    note, origin = document.annotation, document.provenance
+    return Published(
+        note.skill,
+        note.types,
+        note.types_second,
+        note.queries,
+        repo=origin.repo,
+        commit=origin.commit,
+        path=origin.path,
+        sha256=origin.sha256,
+        # some licences carry a remark on where the document was found
+        license=origin.license.partition(" ")[0],
+    )
 
 
 def publish(folder: Path, more: Path, out: Path) -> list[Published]:
     """Write the annotations of one split and return them."""
     documents = with_more(read_documents(folder), more)
-    originals = (document for document in documents if not document.provenance.near_copy_of)
-    # some licences carry a remark on where the document was found
-    published = [
-        replace(record, license=record.license.partition(" ")[0]) for record in without_text(originals)
-    ]
+    published = [without_text(document) for document in documents if not document.provenance.near_copy_of]
     published.sort(key=lambda record: record.skill)
     homeless = [record.skill for record in published if not (record.repo and record.commit and record.path)]
     if homeless:
@@ -80,11 +75,11 @@ def publish(folder: Path, more: Path, out: Path) -> list[Published]:
     return published
 
 
-def publish_short(folders: Iterable[Path], published: Iterable[Published]) -> list[ShortQueries]:
+def publish_short(folders: Iterable[Path], published: Iterable[Published]) -> list[Published]:
     """Return the short queries of the published documents of a split."""
     digests = {record.skill: record.sha256 for record in published}
     files = [path for folder in folders for path in folder.glob(f"*{SHORT}")]
-    read = (ShortQueries.from_json(path.read_text(encoding="utf-8")) for path in files)
+    read = (Published.from_json(path.read_text(encoding="utf-8")) for path in files)
     return [replace(short, sha256=digests[short.skill]) for short in read if short.skill in digests]
 
 
@@ -99,7 +94,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=OUT)
     options = parser.parse_args()
     short_file = options.out / f"short{JSONL}"
-    short = {record.sha256: record for record in read_records(short_file, ShortQueries)}
+    short = {record.sha256: record for record in read_records(short_file, Published)}
     for split in options.splits:
         path = options.out / f"{split}{JSONL}"
         published = publish(options.data / split, options.more / split, path)

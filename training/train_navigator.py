@@ -18,7 +18,7 @@ from data import LONG, SHORT, UNANSWERED, Asked
 from data import Example as Document
 from fitting import Fit, fit_nets
 from sequence_net import Example, Net, Shape
-from skillpager.bench.data.evidence import ShortQuery
+from skillpager.bench.data.evidence import AnnotatedQuery
 from skillpager.bench.judge import judge_evidence
 from skillpager.classifiers.local import TYPES
 from skillpager.pages.assemble import NodeMeter
@@ -85,7 +85,7 @@ def cases_of(number: int, document: Document, encoded: Encoded, types: FloatArra
     cases = []
     nothing = np.zeros(len(document.fragments), np.float32)
     requests = [
-        Asked(ShortQuery(f"{document.name}#u{place}", query.text), nothing, UNANSWERED)
+        Asked(AnnotatedQuery(f"{document.name}#u{place}", query.text), nothing, UNANSWERED)
         for place, query in enumerate(encoded.unanswered)
     ]
     every = (*encoded.queries, *encoded.unanswered)

@@ -337,7 +337,7 @@ def read_questions(folders: Iterable[Path]) -> tuple[list[tuple[str, Any]], list
             id = f"{folder.name}/{document.annotation.skill}"
             digest, group = document.provenance.sha256, document.provenance.repo
             skills.append((id, skill_from_text(document.text, name=document.annotation.skill)))
-            annotation = published[digest].annotation if digest in published else document.annotation
+            annotation = published.get(digest, document.annotation)
             questions += [Question(LONG, each.query, (id,), group) for each in annotation.queries]
             further = document.short or short.get(digest)
             questions += [

@@ -4,7 +4,7 @@ import hashlib
 import json
 import re
 import threading
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -18,15 +18,11 @@ from skillpager.bench.data import evidence, read_evidence
 from skillpager.bench.data.evidence import (
     TRAINING_SPLITS,
     AnnotatedQuery,
-    Annotation,
     Published,
-    ShortQueries,
-    ShortQuery,
     fetch_documents,
     read_published,
     read_published_short,
 )
-from skillpager.bench.data.records import JSONL
 from skillpager.errors import BenchError
 from skillpager.types import NodeType
 
@@ -38,8 +34,6 @@ SIZES = {
     "dev": (40, 200),
 }
 ANNOTATIONS = Path(read_evidence.__code__.co_filename).parents[1] / "annotations"
-# places of the first series of queries and of the two parts of the second
-SERIES = ((0, 5), (5, 13), (13, None))
 WAIT = 20.0
 
 
@@ -159,7 +153,7 @@ def test_restored_documents_are_evidence_data(server: FileServer, tmp_path: Path
     )
     for document in DOCUMENTS:
         data = (tmp_path / f"{document.skill}.ann.json").read_bytes()
-        assert Annotation.from_json(data) == document.annotation
+        assert Published.from_json(data) == document
 
 
 def test_what_is_there_and_right_is_not_fetched_again(server: FileServer, tmp_path: Path) -> None:
@@ -212,13 +206,10 @@ def test_a_server_that_cannot_be_reached_ends_the_command(
 
 
 def test_the_command_reports_what_is_missing(server: FileServer, tmp_path: Path) -> None:
-    options = ("--out", tmp_path / "dev", "--split", "dev")
-    ran = invoke("bench", "data", "fetch", *options)
-    told = invoke("bench", "data", "fetch", *options, "--json")
-    assert ran.code == told.code == 1
+    ran = invoke("bench", "data", "fetch", "--out", tmp_path / "dev", "--split", "dev")
+    assert ran.code == 1
     assert len(ran.out.splitlines()) == 41
     assert f"0 of 40 documents are in {tmp_path / 'dev'}" in ran.err
-    assert (json.loads(told.out)["documents"], len(json.loads(told.out)["missing"])) == (0, 40)
 
 
 # ---- what is published
@@ -230,25 +221,16 @@ def test_the_package_carries_annotations_without_documents(split: str) -> None:
     queries = [query for document in published for query in document.queries]
     assert (len(published), len(queries)) == SIZES[split]
     assert [document.skill for document in published] == sorted({document.skill for document in published})
-    assert max(Counter(query.id for query in queries).values()) == 1
+    assert len({query.id for query in queries}) == len(queries)
     for document in published:
-        assert len(document.sha256) == 64
-        assert len(document.commit) == 40
+        assert (len(document.sha256), len(document.commit)) == (64, 40)
         assert document.license in ("MIT", "Apache-2.0")
         assert document.types
         assert {query.difficulty for query in document.queries} <= {"easy", "medium", "hard"}
         assert all(query.critical for query in document.queries)
-
-
-def test_the_published_files_are_small_and_hold_no_text() -> None:
-    files = sorted(ANNOTATIONS.glob(f"*{JSONL}"))
-    assert [file.stem for file in files] == ["dev", "short", "skillsbench", "test", "train", "train2"]
-    assert sum(file.stat().st_size for file in files) < 3_000_000
     fields = {"skill", "repo", "commit", "path", "sha256", "license", "types", "types_second", "queries"}
-    for file in (file for file in files if file.stem != "short"):
-        assert {frozenset(json.loads(line)) for line in file.read_text(encoding="utf-8").splitlines()} == {
-            frozenset(fields)
-        }
+    for line in (ANNOTATIONS / f"{split}.jsonl").read_text(encoding="utf-8").splitlines():
+        assert json.loads(line).keys() == fields
 
 
 def test_the_card_counts_what_is_published() -> None:
@@ -259,55 +241,25 @@ def test_the_card_counts_what_is_published() -> None:
     assert told == {**SIZES, "short": (len(asked), sum(len(short.queries) for short in asked))}
 
 
-@pytest.mark.parametrize("split", SIZES)
-def test_queries_come_in_the_series_of_the_card(split: str) -> None:
-    for document in read_published(split):
-        queries = document.queries
-        assert [query.id for query in queries] == [
-            f"{document.skill}#{number}" for number in range(1, len(queries) + 1)
-        ]
-        first, *second = (Counter(query.difficulty for query in queries[a:b]) for a, b in SERIES)
-        assert first.total() == 5
-        assert first >= Counter(easy=1, medium=2, hard=1)
-        further = [Counter(easy=2, medium=4, hard=2), Counter(easy=2, medium=4, hard=4)]
-        assert second == (further if split == "train" else [Counter(), Counter()])
-
-
-@pytest.mark.parametrize("split", ["train", "dev"])
-def test_every_document_has_a_second_annotator_of_its_own_mind(split: str) -> None:
-    published = read_published(split)
-    assert all(document.types_second for document in published)
-    assert any(document.types_second != document.types for document in published)
-
-
-def test_no_document_is_in_two_splits() -> None:
-    digests = [document.sha256 for split in SIZES for document in read_published(split)]
-    assert len(set(digests)) == len(digests)
-
-
-def test_short_queries_come_in_several_styles_and_with_two_that_a_training_document_does_not_answer() -> None:
-    documents = {document.sha256: document for split in SIZES for document in read_published(split)}
+def test_no_document_is_in_two_splits_and_all_but_the_papers_have_short_queries() -> None:
+    every = [(document.sha256, split) for split in SIZES for document in read_published(split)]
+    documents = dict(every)
+    assert len(documents) == len(every)
     short = read_published_short()
-    without = {document.sha256 for document in read_published("skillsbench")}
-    learned = {document.sha256 for split in TRAINING_SPLITS for document in read_published(split)}
-    assert short.keys() == documents.keys() - without
+    assert short.keys() == {digest for digest, split in every if split != "skillsbench"}
     for digest, asked in short.items():
-        skill = documents[digest].skill
-        assert asked.skill == skill
-        assert [query.id for query in asked.queries] == [f"{skill}#s{number}" for number in range(1, 6)]
-        unanswered = [f"{skill}#n1", f"{skill}#n2"] if digest in learned else []
-        assert [query.id for query in asked.unanswered] == unanswered
+        assert len(asked.unanswered) == (2 if documents[digest] in TRAINING_SPLITS else 0)
         assert all(2 <= len(query.query.split()) <= 12 and query.critical for query in asked.queries)
-        styles = {query.style for query in asked.queries}
-        assert styles <= {"keyword", "question", "command", "symptom"}
-        assert len(styles) >= 2
+        assert len({query.style for query in asked.queries} - {""}) >= 2
 
 
 def test_short_queries_are_restored_beside_the_document(
     server: FileServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = DOCUMENTS[0]
-    asked = ShortQueries(first.skill, (ShortQuery(f"{first.skill}#s1", "a b", "keyword", ((1, 1),)),))
+    query = AnnotatedQuery(f"{first.skill}#s1", "a b", style="keyword", critical=((1, 1),))
+    asked = Published(first.skill, queries=(query,))
     monkeypatch.setattr(evidence, "read_published_short", lambda: {first.sha256: asked})
     fetch_documents(DOCUMENTS, tmp_path)
-    assert [query.id for query in read_evidence(tmp_path, short=True)[1]] == [f"{first.skill}#s1"]
+    [restored] = read_evidence(tmp_path, short=True)[1]
+    assert (restored.id, restored.angle) == (query.id, "keyword")

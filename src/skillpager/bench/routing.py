@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 
 import numpy as np
 
-from skillpager.bench.data.evidence import AnnotatedQuery, ShortQuery, read_documents
+from skillpager.bench.data.evidence import read_documents
 from skillpager.bench.data.records import Record, append_records, read_json, read_records
 from skillpager.bench.data.skillrouter import GROUND_TRUTH
 from skillpager.bench.data.skillrouter import read_tasks as read_scored_tasks
@@ -125,11 +125,13 @@ def read_asked(folder: Path) -> tuple[list[RoutingSkill], list[RoutingQuery]]:
         name = document.annotation.skill
         id_ = f"{folder.name}/{name}"
         skills.append(_routing_skill(id_, skill_from_text(document.text, name=name)))
-        asked: list[AnnotatedQuery | ShortQuery] = [*document.annotation.queries]
-        asked += document.short.queries if document.short else ()
-        for query in asked:
-            kind = f"{folder.name}, {'short' if isinstance(query, ShortQuery) else 'long'}"
-            queries.append(RoutingQuery(f"{folder.name}/{query.id}", kind, query.query.strip(), (id_,)))
+        for length, note in (("long", document.annotation), ("short", document.short)):
+            queries += [
+                RoutingQuery(
+                    f"{folder.name}/{each.id}", f"{folder.name}, {length}", each.query.strip(), (id_,)
+                )
+                for each in (note.queries if note else ())
+            ]
     return skills, queries
 
 

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from skillpager.cli.messages import FAILED, note, print_json, reported
-from skillpager.cli.options import AsJson
+from skillpager.cli.messages import FAILED, note, reported
 from skillpager.cli.views import counted, print_table, progress_bar
 
 if TYPE_CHECKING:
@@ -34,7 +33,6 @@ def skillrouter(
         Path, typer.Argument(metavar="DIR", help="SkillRouter-Eval-Core, with easy/part-*.jsonl.gz.")
     ],
     out: Out,
-    as_json: AsJson = False,
 ) -> None:
     """Build the paper's benchmark of 395 skills (its §4.1).
 
@@ -49,7 +47,7 @@ def skillrouter(
     from skillpager.bench.data.skillrouter import draw_skills
 
     skills, details = draw_skills(folder)
-    _write(out, skills, [], "skillrouter", details, as_json=as_json)
+    _write(out, skills, [], "skillrouter", details)
 
 
 @app.command()
@@ -58,7 +56,6 @@ def evidence(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of ID.md with ID.ann.json.")],
     out: Out,
     short: Annotated[bool, typer.Option("--short", help="Take the short queries, of ID.short.json.")] = False,
-    as_json: AsJson = False,
 ) -> None:
     """Build a benchmark of annotated documents: queries, each with the lines it needs.
 
@@ -72,7 +69,7 @@ def evidence(
 
     subset = folder.resolve().name
     skills, queries = read_evidence(folder, subset=subset, short=short)
-    _write(out, skills, queries, "evidence", {"subset": subset}, as_json=as_json)
+    _write(out, skills, queries, "evidence", {"subset": subset})
 
 
 @app.command()
@@ -91,7 +88,6 @@ def skills(
             metavar="FILE", help="JSONL of queries: skill, query, and critical lines for the evidence judge."
         ),
     ] = None,
-    as_json: AsJson = False,
 ) -> None:
     """Build a benchmark of any skills, all their files included.
 
@@ -106,7 +102,7 @@ def skills(
 
     records = read_skills(paths)
     asked = read_queries(queries, records) if queries else []
-    _write(out, records, asked, "skills", {}, as_json=as_json)
+    _write(out, records, asked, "skills", {})
 
 
 @app.command()
@@ -119,7 +115,6 @@ def fetch(
             help="Part of the annotations: skillsbench and test to report on; from the others models learned."
         ),
     ] = "skillsbench",
-    as_json: AsJson = False,
 ) -> None:
     """Restore the documents of the published annotations from their public repositories.
 
@@ -136,9 +131,7 @@ def fetch(
     with progress_bar("documents") as progress:
         missing = fetch_documents(published, out, progress=progress)
     restored = len(published) - len(missing)
-    if as_json:
-        print_json({"out": str(out), "documents": restored, "missing": missing})
-    elif missing:
+    if missing:
         print_table(["missing", "why"], list(missing.items()))
     note(f"{restored} of {len(published)} documents are in {out}")
     if missing:
@@ -152,15 +145,10 @@ def _write(
     queries: Sequence["QueryRecord"],
     source: str,
     details: "JsonObject",
-    *,
-    as_json: bool,
 ) -> None:
-    """Write a benchmark folder; with `--json` print the entry of its manifest."""
     from skillpager.bench.data.folder import BenchFolder, write_data
 
     folder = BenchFolder(out)
-    written = write_data(folder, skills, queries, source=source, details=details)
+    write_data(folder, skills, queries, source=source, details=details)
     asked = counted(len(folder.queries()), "query", "queries")
     note(f"{counted(len(skills), 'skill')} and {asked} are in {out}")
-    if as_json:
-        print_json({"out": str(out), "data": written})

@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from importlib.resources import files
 from pathlib import Path, PurePosixPath
-from typing import Literal, TypeVar
+from typing import Literal
 from urllib.parse import quote
 
 from skillpager.bench.data.records import (
@@ -51,59 +51,35 @@ REPORT_SPLITS: tuple[Split, ...] = ("skillsbench", "test")
 
 @dataclass(frozen=True, slots=True)
 class AnnotatedQuery:
-    """A query with its evidence, as an annotator wrote it; fields as in `QueryRecord`."""
+    """A query with its evidence, as an annotator wrote it; fields as in `QueryRecord`.
+
+    `style` of a short query of 2 to 12 words is keyword, question, command or symptom.
+    """
 
     id: str
     query: str
     difficulty: str = ""
     angle: str = ""
-    critical: tuple[LineRange, ...] = ()
-    supporting: tuple[LineRange, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Annotation(Record):
-    """The content of an `.ann.json` file: the annotations of one document.
-
-    `skill` is the name of the document's file without `.md`; `types_second` are those of a second annotator.
-    """
-
-    skill: str
-    types: tuple[TypedRange, ...] = ()
-    types_second: tuple[TypedRange, ...] = ()
-    queries: tuple[AnnotatedQuery, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class ShortQuery:
-    """A query of 2 to 12 words with its evidence; `style` is keyword, question, command or symptom."""
-
-    id: str
-    query: str
     style: str = ""
     critical: tuple[LineRange, ...] = ()
     supporting: tuple[LineRange, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Unanswered:
-    """A query in the field of a document that the document does not answer."""
+class Annotation(Record):
+    """The annotations of one document: the content of an `.ann.json` or `.short.json` file.
 
-    id: str
-    query: str
-
-
-@dataclass(frozen=True, slots=True)
-class ShortQueries(Record):
-    """The content of a `.short.json` file: queries as people type them, and those that nothing answers.
-
-    `sha256` is the digest of the document, in `annotations/short.jsonl` only.
+    Attributes:
+        skill: Name of the document's file without `.md`.
+        types_second: Node types by a second annotator.
+        unanswered: Queries in the field of the document that it does not answer.
     """
 
     skill: str
-    queries: tuple[ShortQuery, ...]
-    unanswered: tuple[Unanswered, ...] = ()
-    sha256: str = ""
+    types: tuple[TypedRange, ...] = ()
+    types_second: tuple[TypedRange, ...] = ()
+    queries: tuple[AnnotatedQuery, ...] = ()
+    unanswered: tuple[AnnotatedQuery, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +104,23 @@ class Provenance(Record):
     near_copy_of: str = ""
 
 
-Note = TypeVar("Note", Annotation, ShortQueries)
+@dataclass(frozen=True, slots=True)
+class Published(Annotation):
+    """A line of `annotations/<split>.jsonl`: annotations, and where the document comes from.
+
+    In `short.jsonl` only `sha256` says which document it is.
+    """
+
+    repo: str = ""
+    commit: str = ""
+    path: str = ""
+    sha256: str = ""
+    license: str = ""
+
+    @property
+    def provenance(self) -> Provenance:
+        """Where the document comes from."""
+        return Provenance(self.skill, self.repo, self.commit, self.path, self.sha256, self.license)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,48 +130,18 @@ class Document:
     annotation: Annotation
     provenance: Provenance
     text: str
-    short: ShortQueries | None = None
+    short: Annotation | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Published(Record):
-    """`Annotation` and `Provenance` of one document: a line of `annotations/<split>.jsonl`."""
-
-    skill: str
-    repo: str
-    commit: str
-    path: str
-    sha256: str
-    license: str
-    types: tuple[TypedRange, ...]
-    types_second: tuple[TypedRange, ...]
-    queries: tuple[AnnotatedQuery, ...]
-
-    @property
-    def annotation(self) -> Annotation:
-        """The annotations."""
-        return Annotation(self.skill, self.types, self.types_second, self.queries)
-
-    @property
-    def provenance(self) -> Provenance:
-        """Where the document comes from."""
-        return Provenance(self.skill, self.repo, self.commit, self.path, self.sha256, self.license)
-
-
-def read_published(split: Split) -> tuple[Published, ...]:
+def read_published(split: Split | Literal["short"]) -> tuple[Published, ...]:
     """Return the published annotations of a split, sorted by id."""
-    return tuple(Published.from_json(line) for line in _published_lines(split))
+    file = files("skillpager.bench").joinpath("annotations", f"{split}{JSONL}")
+    return tuple(map(Published.from_json, file.read_text(encoding="utf-8").splitlines()))
 
 
-def read_published_short() -> dict[str, ShortQueries]:
+def read_published_short() -> dict[str, Published]:
     """Return the published short queries, by the SHA-256 of the document."""
-    every = map(ShortQueries.from_json, _published_lines("short"))
-    return {short.sha256: short for short in every}
-
-
-def _published_lines(name: str) -> list[str]:
-    file = files("skillpager.bench").joinpath("annotations", f"{name}{JSONL}")
-    return file.read_text(encoding="utf-8").splitlines()
+    return {short.sha256: short for short in read_published("short")}
 
 
 def read_evidence(
@@ -220,11 +182,11 @@ def read_evidence(
                 types_second=note.types_second,
             )
         )
-        asked = note.queries if not short else document.short.queries if document.short else ()
-        for query in asked:
+        asked = document.short if short else note
+        for query in asked.queries if asked else ():
             fields = asdict(query)
-            style = {"angle": fields.pop("style")} if isinstance(query, ShortQuery) else {}
-            queries.append(QueryRecord(skill=note.skill, origin=ANNOTATOR, **fields, **style))
+            fields["angle"] = fields.pop("style") or query.angle
+            queries.append(QueryRecord(skill=note.skill, origin=ANNOTATOR, **fields))
     if short and not queries:
         raise BenchError(f"{folder} holds no short queries (*{SHORT}): see docs/measured.md.")
     return skills, queries
@@ -250,21 +212,19 @@ def read_documents(folder: Path) -> Iterator[Document]:
     owners: dict[str, Path] = {}
     for file in found:
         document = _read_document(file, known)
-        asked: list[AnnotatedQuery | ShortQuery | Unanswered] = [*document.annotation.queries]
-        if document.short:
-            asked += [*document.short.queries, *document.short.unanswered]
-        for query in asked:
-            if query.id in owners:
-                first = owners[query.id].name
-                raise BenchError(f"{file}: the query id {query.id!r} is there twice, first in {first}.")
-            owners[query.id] = file
+        for note in filter(None, (document.annotation, document.short)):
+            for query in (*note.queries, *note.unanswered):
+                if query.id in owners:
+                    first = owners[query.id].name
+                    raise BenchError(f"{file}: the query id {query.id!r} is there twice, first in {first}.")
+                owners[query.id] = file
         yield document
 
 
 def _read_document(file: Path, known: Mapping[str, Provenance]) -> Document:
-    annotation = _read_note(file, Annotation, ANNOTATION)
+    annotation = _read_annotation(file, ANNOTATION)
     short_file = file.with_name(annotation.skill + SHORT)
-    short = _read_note(short_file, ShortQueries, SHORT) if short_file.is_file() else None
+    short = _read_annotation(short_file, SHORT) if short_file.is_file() else None
     path = file.with_name(annotation.skill + DOCUMENT)
     try:
         data = path.read_bytes()
@@ -280,20 +240,20 @@ def _read_document(file: Path, known: Mapping[str, Provenance]) -> Document:
             f"{path} has the SHA-256 {digest}, but {MANIFEST} names {provenance.sha256}: restore the file "
             "that was annotated."
         )
-    ranges: dict[str, Iterable[LineRange]] = {
-        "types": [entry[:2] for entry in annotation.types],
-        "types_second": [entry[:2] for entry in annotation.types_second],
-    }
-    for query in annotation.queries:
-        ranges |= evidence_ranges(query)
-    check_ranges(file, ranges, document=path.name, text=text)
-    for asked in short.queries if short else ():
-        check_ranges(short_file, evidence_ranges(asked), document=path.name, text=text)
+    for place, note in ((file, annotation), (short_file, short)):
+        if note:
+            ranges: dict[str, Iterable[LineRange]] = {
+                "types": [entry[:2] for entry in note.types],
+                "types_second": [entry[:2] for entry in note.types_second],
+            }
+            for query in note.queries:
+                ranges |= evidence_ranges(query)
+            check_ranges(place, ranges, document=path.name, text=text)
     return Document(annotation, provenance, text, short)
 
 
-def _read_note(file: Path, kind: type[Note], suffix: str) -> Note:
-    note = read_json(file, kind)
+def _read_annotation(file: Path, suffix: str) -> Annotation:
+    note = read_json(file, Annotation)
     if note.skill + suffix != file.name:
         raise BenchError(
             f'{file} annotates "{note.skill}": its "skill" must be the name of the file, '
@@ -302,7 +262,7 @@ def _read_note(file: Path, kind: type[Note], suffix: str) -> Note:
     return note
 
 
-def evidence_ranges(query: AnnotatedQuery | ShortQuery | QueryRecord) -> dict[str, Iterable[LineRange]]:
+def evidence_ranges(query: AnnotatedQuery | QueryRecord) -> dict[str, Iterable[LineRange]]:
     """Return the evidence of a query, by the name that messages give it."""
     return {
         f"query {query.id!r}, critical": query.critical,
@@ -365,7 +325,7 @@ def fetch_documents(
             ) from error
         except ValueError:
             return f"{place} is not the document that was annotated: its SHA-256 is not {document.sha256}."
-        write_file(out / (document.skill + ANNOTATION), document.annotation.to_json() + "\n")
+        write_file(out / (document.skill + ANNOTATION), document.to_json() + "\n")
         if document.sha256 in short:
             write_file(out / (document.skill + SHORT), short[document.sha256].to_json() + "\n")
         return ""

@@ -24,13 +24,11 @@ from skillpager.bench.data.records import (
     JudgmentRecord,
     NodeRecord,
     QueryRecord,
-    Record,
     SelectionRecord,
     SkillRecord,
     read_json,
     read_records,
     records_digest,
-    to_jsonl,
     write_records,
 )
 from skillpager.errors import BenchError
@@ -166,6 +164,11 @@ def load_data(path: Path) -> tuple[list[SkillRecord], list[QueryRecord]]:
             f"makes, or a folder of evidence data (with *{ANNOTATION}), which `skillpager bench data fetch` "
             "restores."
         )
+    _check_ids(path, skills, queries)
+    return skills, queries
+
+
+def _check_ids(path: Path, skills: Sequence[SkillRecord], queries: Sequence[QueryRecord]) -> None:
     known = Counter(skill.id for skill in skills)
     for name, ids in ((SKILLS, known), (QUERIES, Counter(query.id for query in queries))):
         if repeated := [identifier for identifier, times in ids.items() if times > 1]:
@@ -175,7 +178,6 @@ def load_data(path: Path) -> tuple[list[SkillRecord], list[QueryRecord]]:
             raise BenchError(
                 f"{path}: query {query.id!r} is about the skill {query.skill!r}, which is not in the data."
             )
-    return skills, queries
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -193,9 +195,9 @@ def read_skills(paths: Sequence[Path]) -> list[SkillRecord]:
 
     Raises:
         SkillError: A skill cannot be read.
-        BenchError: A folder contains no skill, or two skills have the same name.
+        BenchError: A folder contains no skill.
     """
-    records: dict[str, SkillRecord] = {}
+    records = []
     for given in paths:
         places = [given]
         if not given.is_file() and not (given / ENTRY_FILE).is_file():
@@ -204,21 +206,19 @@ def read_skills(paths: Sequence[Path]) -> list[SkillRecord]:
             raise BenchError(f"{given} contains no skill: name a skill, or a folder with skills below it.")
         for path in places:
             skill = read_skill(path, scope="skill")
-            if skill.name in records:
-                raise BenchError(
-                    f"{path} is the second skill of the name {skill.name!r}: leave one of them out."
-                )
             source = {"folder": skill.root.name if skill.root else ""}
             source["license"] = skill.metadata.get("license", "")
-            records[skill.name] = SkillRecord(
-                id=skill.name,
-                name=skill.name,
-                description=skill.description,
-                files=tuple((file.path, file.text) for file in skill.files),
-                subset=SUBSET,
-                source={name: value for name, value in source.items() if value},
+            records.append(
+                SkillRecord(
+                    id=skill.name,
+                    name=skill.name,
+                    description=skill.description,
+                    files=tuple((file.path, file.text) for file in skill.files),
+                    subset=SUBSET,
+                    source={name: value for name, value in source.items() if value},
+                )
             )
-    return list(records.values())
+    return records
 
 
 def read_queries(path: Path, skills: Sequence[SkillRecord]) -> list[QueryRecord]:
@@ -226,13 +226,13 @@ def read_queries(path: Path, skills: Sequence[SkillRecord]) -> list[QueryRecord]
 
     Raises:
         BenchError: There is no such file, a line is damaged, names an unknown skill or lines that its entry
-            file does not have, or an id is there twice.
+            file does not have.
     """
     if not path.is_file():
         raise BenchError(f"There is no file of queries at {path}.")
     known = {skill.id: skill for skill in skills}
     numbers: Counter[str] = Counter()
-    records: dict[str, QueryRecord] = {}
+    records = []
     for own in read_records(path, OwnQuery):
         if own.skill not in known:
             raise BenchError(
@@ -241,14 +241,12 @@ def read_queries(path: Path, skills: Sequence[SkillRecord]) -> list[QueryRecord]
             )
         numbers[own.skill] += 1
         record = QueryRecord(**{**asdict(own), "id": own.id or f"{own.skill}#{numbers[own.skill]}"})
-        if record.id in records:
-            raise BenchError(f"{path}: the id {record.id!r} is there twice: ids must be unique.")
         skill = known[own.skill]
         document = f"{skill.files[0][0]} of {skill.id}"
         check_ranges(path, evidence_ranges(record), document=document, text=skill.text)
-        records[record.id] = record
+        records.append(record)
     places = {skill.id: place for place, skill in enumerate(skills)}
-    return sorted(records.values(), key=lambda record: places[record.skill])
+    return sorted(records, key=lambda record: places[record.skill])
 
 
 def to_skill(record: SkillRecord) -> Skill:
@@ -270,38 +268,27 @@ def write_data(
     *,
     source: str,
     details: Mapping[str, JsonValue],
-) -> JsonObject:
-    """Write skills, queries and the manifest's entry `data`; return that entry.
+) -> None:
+    """Write skills, queries and the manifest's entry `data`.
 
-    Queries that are already in the folder stay when there are none to write: they may have been generated
-    for these skills. `source` is its kind, such as `evidence`; `details` are further entries, such as seeds.
+    The same data can be written again; without queries, those that are there are kept.
+    `source` is its kind, such as `evidence`; `details` are further entries, such as seeds.
 
     Raises:
-        BenchError: There are no skills, or the folder holds results or generated queries for other data.
+        BenchError: There are no skills, an id is not unique, or the folder holds other data.
     """
     if not skills:
         raise BenchError(f"The source {source} has no skills: nothing was written to {folder.path}.")
-    same_skills = _holds(folder.path / SKILLS, skills)
-    kept = queries if queries or not same_skills else folder.queries()
-    if not (same_skills and _holds(folder.path / QUERIES, kept)):
-        results = folder.methods() or folder.judges()
-        written = [query.origin for query in folder.queries() if query.origin.startswith("llm:")]
-        if results or written:
-            held = "results" if results else f"generated queries ({written[0]})"
-            raise BenchError(
-                f"{folder.path} holds {held} for other data: choose another --out, or remove the folder."
-            )
-    # queries first: after an interruption the skills differ, and both are written again
-    write_records(folder.path / QUERIES, kept)
+    _check_ids(folder.path, skills, queries)
+    if (folder.path / SKILLS).is_file():
+        # they may have been generated for these skills
+        queries = queries or folder.queries()
+        if (folder.skills(), folder.queries()) != ([*skills], [*queries]):
+            raise BenchError(f"{folder.path} holds other data: choose another --out, or remove the folder.")
+    write_records(folder.path / QUERIES, queries)
+    # last, because they make it a benchmark folder
     write_records(folder.path / SKILLS, skills)
-    entry = data_entry(skills, kept, source=source, details=details)
-    folder.update_manifest({DATA: entry})
-    return entry
-
-
-def _holds(path: Path, records: Sequence[Record]) -> bool:
-    """Return True if a file holds exactly these records, or does not exist."""
-    return not path.exists() or path.read_bytes() == to_jsonl(records)
+    folder.update_manifest({DATA: data_entry(skills, queries, source=source, details=details)})
 
 
 def data_entry(

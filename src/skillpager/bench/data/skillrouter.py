@@ -88,17 +88,12 @@ def draw_skills(
     The ground truth comes first; each of the two is sorted by id. The second value is for the manifest.
 
     Raises:
-        BenchError: The data set is of another layout or damaged, or repeats an id.
+        BenchError: The data set is of another layout or damaged.
     """
     ids: dict[str, set[str]] = {name: set() for name in (GROUND_TRUTH, *NAMESPACES)}
-    for place, record in _read_parts(folder):
-        own = ids.get(record.prefix)
-        if own is not None and record.skill_id in own:
-            raise BenchError(
-                f"{place} repeats the id {record.skill_id!r}: are there parts of two downloads in the folder?"
-            )
-        if own is not None:
-            own.add(record.skill_id)
+    for record in _read_parts(folder):
+        if record.prefix in ids:
+            ids[record.prefix].add(record.skill_id)
 
     def rank(skill_id: str) -> bytes:
         return hashlib.sha256(f"{seed}\n{skill_id}".encode()).digest()
@@ -106,9 +101,7 @@ def draw_skills(
     sizes = {name: len(ids[name]) for name in NAMESPACES}
     shares = allocate(pool_skills, sizes)
     chosen = ids[GROUND_TRUTH].union(*(sorted(ids[name], key=rank)[: shares[name]] for name in NAMESPACES))
-    drawn = [_skill(record) for _, record in _read_parts(folder) if record.skill_id in chosen]
-    if not drawn:
-        raise BenchError(f"{folder}: no record of {PARTITION}/ is a ground-truth or pool skill with a body.")
+    drawn = [_skill(record) for record in _read_parts(folder) if record.skill_id in chosen]
     details: JsonObject = {
         "dataset": DATASET,
         "partition": PARTITION,
@@ -135,8 +128,8 @@ def allocate(total: int, sizes: Mapping[str, int]) -> dict[str, int]:
     return shares
 
 
-def _read_parts(folder: Path) -> Iterator[tuple[Path, RouterSkill]]:
-    """Yield the records with a body, each with its file."""
+def _read_parts(folder: Path) -> Iterator[RouterSkill]:
+    """Yield the records with a body."""
     parts = sorted((folder / PARTITION).glob("part-*.jsonl.gz"))
     if not parts:
         raise BenchError(
@@ -146,7 +139,7 @@ def _read_parts(folder: Path) -> Iterator[tuple[Path, RouterSkill]]:
     for part in parts:
         for record in read_records(part, RouterSkill):
             if record.body and record.body.strip():
-                yield part, record
+                yield record
 
 
 def _skill(record: RouterSkill) -> SkillRecord:
