@@ -9,12 +9,10 @@ The network does not read the embeddings, because they made it overfit.
 Reference: paper §3.1, Node Classification (there by a language model).
 """
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
 from zipfile import BadZipFile
 
 import numpy as np
@@ -23,9 +21,6 @@ from skillpager.errors import ClassifierError
 from skillpager.sections import section_numbers
 from skillpager.sequence_net import SequenceNet
 from skillpager.types import Classification, FloatArray, Fragment, NodeType
-
-if TYPE_CHECKING:
-    from numpy.lib.npyio import NpzFile
 
 # order of the model's outputs
 TYPES = (
@@ -57,7 +52,8 @@ class LocalClassifier:
     @property
     def embedding(self) -> str:
         """The embeddings it reads, as encoder id, `/` and text form."""
-        return self._model.embedding
+        arrays, _ = self._model
+        return str(arrays["embedding"])
 
     def classify(self, fragments: Sequence[Fragment], rows: FloatArray | None) -> list[Classification]:
         """Return one verdict per fragment; the confidence is the model's calibrated probability.
@@ -73,9 +69,9 @@ class LocalClassifier:
             raise ValueError(f"the local classifier needs one row of {self.embedding} per fragment")
         if not fragments:
             return []
-        model = self._model
-        features = assemble(fragments, rows @ model.head_weight + model.head_bias)
-        logits = model.net.logits(features, section_numbers(fragments)) / np.float32(model.temperature)
+        arrays, net = self._model
+        features = assemble(fragments, rows @ arrays["head.weight"] + arrays["head.bias"])
+        logits = net.logits(features, section_numbers(fragments)) / np.float32(arrays["temperature"])
         powers = np.exp(logits - logits.max(axis=1, keepdims=True))
         probabilities = powers / powers.sum(axis=1, keepdims=True)
         best = probabilities.argmax(axis=1)
@@ -85,36 +81,17 @@ class LocalClassifier:
         ]
 
     @cached_property
-    def _model(self) -> "_Model":
-        with self._arrays() as arrays:
-            weights = {name: arrays[name] for name in arrays.files if name.startswith("net.")}
-            return _Model(
-                embedding=str(arrays["embedding"]),
-                head_weight=arrays["head.weight"],
-                head_bias=arrays["head.bias"],
-                net=SequenceNet({name.removeprefix("net."): weights[name] for name in weights}),
-                temperature=float(arrays["temperature"]),
-            )
-
-    @contextmanager
-    def _arrays(self) -> Iterator["NpzFile"]:
-        """Open the file of the weights; whatever fails while it is read is a `ClassifierError`."""
+    def _model(self) -> tuple[dict[str, FloatArray], SequenceNet]:
+        """All arrays of the file, and the network of those that are its weights."""
         try:
-            with self.path.open("rb") as stream, np.load(stream, allow_pickle=False) as arrays:
-                yield arrays
-        except (OSError, ValueError, KeyError, BadZipFile) as error:
+            with self.path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
+                arrays = dict(file)
+        except (OSError, ValueError, BadZipFile) as error:
             raise ClassifierError(
                 f"The shipped classifier {self.path} cannot be read ({error}): reinstall skillpager."
             ) from error
-
-
-@dataclass(frozen=True, slots=True)
-class _Model:
-    embedding: str
-    head_weight: FloatArray
-    head_bias: FloatArray
-    net: SequenceNet
-    temperature: float
+        weights = {name.removeprefix("net."): arrays[name] for name in arrays if name.startswith("net.")}
+        return arrays, SequenceNet(weights)
 
 
 def assemble(fragments: Sequence[Fragment], head: FloatArray) -> FloatArray:

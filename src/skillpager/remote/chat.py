@@ -3,7 +3,7 @@
 import json
 import logging
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple, TypeVar
 
@@ -166,35 +166,15 @@ def content_in(answer: object) -> str:
 
 
 def json_in(content: str) -> object:
-    """Return the JSON that a model wrote, decoded.
-
-    Reasoning and a code fence around it are left out, and so is prose around a single object.
+    """Return the JSON that a model wrote, decoded, without reasoning before it and a code fence around it.
 
     Raises:
-        ValueError: There is no JSON, or there are several objects; nothing is guessed.
+        ValueError: The rest is not JSON.
     """
     answer = _REASONING.sub("", content).strip()
     fenced = _FENCED.fullmatch(answer)
     try:
         decoded: object = json.loads(fenced[1] if fenced else answer)
-        return decoded
     except (ValueError, RecursionError) as error:
-        found = list(_objects_in(answer))
-        if len(found) > 1:
-            raise ValueError("it holds several JSON objects") from None
-        if not found:
-            raise ValueError(f"there is no JSON in it ({error})") from None
-        return found[0]
-
-
-def _objects_in(text: str) -> Iterator[object]:
-    """Yield the JSON objects embedded in prose, outermost ones only."""
-    decoder, start = json.JSONDecoder(), text.find("{")
-    while start >= 0:
-        try:
-            decoded, end = decoder.raw_decode(text, start)
-        except (ValueError, RecursionError):
-            end = start + 1
-        else:
-            yield decoded
-        start = text.find("{", end)
+        raise ValueError(f"there is no JSON in it ({error})") from None
+    return decoded
