@@ -139,7 +139,8 @@ def index_targets(
         if publisher is not None:
             publisher.publish(skill, Path(outcome.place), outcome.key)
 
-    with progress_bar("skills") as progress:
+    # Ray prints to stdout what happens to its machines
+    with redirect_stdout(sys.stderr), progress_bar("skills") as progress:
         return index_skills(pager, targets, jobs=run.jobs, ray=run.ray, progress=progress, finished=publish)
 
 
