@@ -27,7 +27,7 @@ def test_the_skills_are_listed_best_first(env: dict[str, str]) -> None:
     assert (done.code, done.err) == (0, "")
 
 
-def test_json_has_every_number(env: dict[str, str]) -> None:
+def test_json_has_chances(env: dict[str, str]) -> None:
     form = run("route", "-", SAMPLES, "-k", "1", "--json", env=env, stdin=QUERY.encode()).json
     (skill,) = form["skills"]
     assert (form["query"], form["searched"], form["has_fit"], skill["name"]) == (
@@ -37,7 +37,6 @@ def test_json_has_every_number(env: dict[str, str]) -> None:
         "git-bisect",
     )
     assert 0 < skill["chance"] < 1
-    assert len(skill["features"]) > 3
 
 
 def test_it_says_that_no_skill_fits(env: dict[str, str]) -> None:

@@ -126,21 +126,6 @@ def test_a_linked_skill_has_the_licence_of_the_place_that_the_link_leads_to(tmp_
     assert licence_of(tmp_path / "user" / "a", tmp_path / "user") == "MIT"
 
 
-def test_all_of_a_conjunction_and_one_of_a_choice_must_be_allowed() -> None:
-    allowed = frozenset({"MIT", "GPL-3.0"})
-    assert permits("MIT", allowed)
-    assert not permits("MIT AND Apache-2.0", allowed)
-    assert permits("MIT OR Apache-2.0", allowed)
-    assert permits("GPL-3.0-or-later WITH Classpath-exception-2.0", allowed)
-    assert permits("Apache-2.0 OR MIT AND GPL-3.0-only", allowed)
-    # what stands in parentheses is not allowed
-    assert permits("MIT OR (Apache-2.0 AND ISC)", allowed)
-    assert not permits("Apache-2.0 OR (MIT AND GPL-3.0-only)", allowed)
-    assert not permits("(MIT OR Apache-2.0) AND ISC", allowed)
-    assert not permits(UNKNOWN, allowed)
-    assert permits(UNKNOWN, {UNKNOWN})
-
-
 names = st.sampled_from(["MIT", "ISC", "Apache-2.0"])
 expressions = st.recursive(
     names, lambda below: st.tuples(below, st.sampled_from(["AND", "OR"]), below), max_leaves=8
@@ -161,3 +146,4 @@ def test_nothing_is_permitted_that_the_expression_does_not_allow(tree: object, a
     expression = recognise_name(text(tree))
     if expression != UNKNOWN:  # too long
         assert truth(tree) or not permits(expression, allowed)
+        assert permits(expression, allowed) or "(" in expression or not truth(tree)

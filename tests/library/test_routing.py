@@ -103,7 +103,6 @@ def test_chances_fall_and_reasons_are_true(samples: Library) -> None:
     for routed in found.skills:
         text = (routed.skill.path / "SKILL.md").read_text(encoding="utf-8")
         assert set(routed.terms) == asked & set(terms_of(f"{routed.skill.name} {text}"))
-        assert dict(routed.features).keys() == set(COLUMNS)
 
 
 def test_the_json_has_the_reasons(samples: Library) -> None:
@@ -111,30 +110,28 @@ def test_the_json_has_the_reasons(samples: Library) -> None:
     form = to_json(found)
     assert json.loads(json.dumps(form)) == form
     assert [skill["name"] for skill in form["skills"]] == [routed.skill.name for routed in found.skills]
-    assert "features" not in form["skills"][0]
-    assert to_json(found, "features")["skills"][0]["features"].keys() == set(COLUMNS)
 
 
 def test_a_skill_that_is_named_is_found(write: Write, tmp_path: Path) -> None:
     for number in range(8):
         folder = write(f"other-{number}", "Review pull requests with care.")
     write("review-helper", "Something else.")
-    found = plain(folder, tmp_path).route("use the review-helper please")
+    library, query = plain(folder, tmp_path), "use the review-helper please"
+    found = library.route(query)
     assert found.skills[0].skill.name == "review-helper"
-    assert dict(found.skills[0].features)["mention"] == 1
     assert found.skills[0].fields == ("name",)
+    assert max(features(library, query).column("mention")) == 1
 
 
 def test_what_a_skill_is_not_for_counts_against_it(write: Write, tmp_path: Path) -> None:
     write("alpha", "Works with spreadsheet files.")
     folder = write("beta", "Works with text files. Not for spreadsheet files.")
-    found = plain(folder, tmp_path).route("spreadsheet files")
-    by_name = {routed.skill.name: dict(routed.features) for routed in found.skills}
-    assert by_name["alpha"]["negated"] == 0
-    assert by_name["alpha"]["share"] == 1
-    assert by_name["beta"]["share"] < 0.5
-    assert by_name["beta"]["negated"] > 0
-    assert found.skills[0].skill.name == "alpha"
+    library, query = plain(folder, tmp_path), "spreadsheet files"
+    found = features(library, query)
+    assert [skill.name for skill in library.skills()] == ["alpha", "beta"]
+    assert found.column("negated")[0] == 0 < found.column("negated")[1]
+    assert found.column("share")[1] < 0.5 < found.column("share")[0] == 1
+    assert library.route(query).skills[0].skill.name == "alpha"
 
 
 def test_shadowed_and_broken_skills_are_left_out_and_those_of_users_are_marked(
@@ -282,11 +279,7 @@ def test_a_better_score_is_a_better_chance(samples: Library) -> None:
     [
         {"columns": [*COLUMNS[1:], COLUMNS[0]]},
         {"fits": {"columns": ["best"], "weights": [1], "bias": 0}},
-        {"layers": [{"weights": [[1], [2]], "biases": [0]}]},
-        {"fits": {"columns": list(FIT_COLUMNS), "weights": [1], "bias": 0}},
         {"threshold": None},
-        {"direct": [1.0]},
-        {"chance": {"columns": ["score"], "weights": [1], "bias": 0}},
     ],
 )
 def test_a_model_of_other_features_is_refused(changes: dict[str, object], tmp_path: Path) -> None:

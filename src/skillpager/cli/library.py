@@ -88,8 +88,7 @@ def route(
 
     If perhaps no skill fits, a note says so. Names, descriptions and bodies of the skills are searched,
     and what they mean; skills need not be indexed. The first search reads all skills and remembers them,
-    later ones read only what is new. `skillpager index` does the same ahead of time. --json has every number
-    that the chances were computed from.
+    later ones read only what is new. `skillpager index` does the same ahead of time.
 
     \b
     Examples:
@@ -104,7 +103,7 @@ def route(
     with progress_bar("skills") as progress:
         found = library.route(query, k=k, progress=progress)
     if as_json:
-        print_json(to_json(found, "features"))
+        print_json(to_json(found))
         return
     if found.searched and (no_fit := no_fit_words(found)):
         note(no_fit)

@@ -111,10 +111,10 @@ def find_source(skill: str, pager: "SkillPager") -> Path | str | Skill:
     except SkillError:
         if library := library_name(settings):
             published = published_skills(pager.store, library)
-            # lists show the name behind that of the library
-            found = published and published.find(skill.removeprefix(f"{library}:"))
-            if found:
-                return found.read(scope=settings.scope)
+            name = skill.removeprefix(f"{library}:")  # as lists show it
+            for found in published.skills() if published else ():
+                if found.name == name:
+                    return found.read(scope=settings.scope)
         raise
 
 

@@ -1,7 +1,6 @@
-"""`skillpager library check`: what authors should mend in a library of skills, and in each of them.
+"""`skillpager library check`: copies, names, and descriptions that take each other's queries.
 
-This module checks what skills are to each other: copies, names, and descriptions that take each other's
-queries. `skill_checks` checks each skill by itself.
+`skill_checks` checks each skill by itself.
 """
 
 import re
@@ -153,10 +152,7 @@ def _words_of(skill: Skill) -> _Words:
 
 
 def _differ(one: _Words, other: _Words) -> bool:
-    """Return whether one has a subject, or each a repeated word, that the other lacks.
-
-    Many descriptions differ in a product's name, and so do the queries.
-    """
+    """Return whether one has a subject, such as a product, or each a repeated word, that the other lacks."""
     if one.subject - other.held or other.subject - one.held:
         return True
     return bool(one.repeated - other.held and other.repeated - one.held)

@@ -36,8 +36,8 @@ STUB_OF = "skillpager.stub-of"
 # front-matter field that keeps models from starting a skill: only its user may
 USER_ONLY = "disable-model-invocation"
 
-# levels of folders that are searched below a search folder: in clones of public repositories, one beside the
-# other, plugins and packages have skills of their own, and four levels miss every fourth
+# levels of folders that are searched below a search folder: in clones of public repositories four levels miss
+# every fourth skill
 MAX_DEPTH = 10
 # folders without a skill that are searched below a search folder, beside one for each skill
 MAX_FOLDERS = 20_000
@@ -84,8 +84,8 @@ class FoundSkill:
         digest: That of its SKILL.md; empty if it cannot be read.
         user_only: Whether its front matter says that only the user may start it, no model.
         stated_licence: The licence that its front matter states, as text; empty if it states none.
-        folder: The search folder in which it was found; None for a skill that was not searched for.
-        published: Where it comes from if that is a shared store.
+        folder: The search folder in which it was found.
+        published: Its origin if that is a shared store.
     """
 
     name: str
@@ -116,7 +116,7 @@ class FoundSkill:
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """What is known of a skill in the library of a shared store, beside what is known of every skill.
+    """The origin of a skill of a shared store.
 
     Attributes:
         version: The version of the library that brought it.
@@ -140,12 +140,7 @@ def no_progress(done: int, total: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What discovery read of one folder.
-
-    Attributes:
-        found: The skill; None for a stub.
-        stamps: Those of folder and SKILL.md; None if these are too new to tell whether they change again.
-    """
+    """The skill in a folder, None for a stub; stamps of folder and SKILL.md, None if too new to trust."""
 
     found: FoundSkill | None
     stamps: FileStamps | None
@@ -172,10 +167,7 @@ def stated_licence(metadata: Mapping[str, str]) -> str:
 
 @contextmanager
 def skill_faults(path: Path | str) -> Iterator[None]:
-    """Raise an unexpected exception as a `SkillError` that names the skill at `path`: it must stop no other.
-
-    The skill may have been written to cause it. Interruptions and the errors that a user can cause pass.
-    """
+    """Raise an unexpected exception, which a skill may intend, as a `SkillError` that names its path."""
     try:
         yield
     except SkillPagerError:
@@ -205,7 +197,7 @@ def search_folders(
         extra: Folders that come first.
         project: Folder of the project; default: the current folder.
         with_project: Whether to search those of the project, which a stranger may have filled.
-        home: The user's home folder.
+        home: The user's home folder; default: that of the system.
         environ: Variables, of which some move an agent's folder.
     """
     project = Path.cwd() if project is None else project
@@ -218,14 +210,11 @@ def search_folders(
 
 def moved_folders(home: Path, environ: Mapping[str, str]) -> dict[str, Path]:
     """Return the folders that a variable may have moved, by the name that templates have for each."""
-    places = {
-        "claude": ("CLAUDE_CONFIG_DIR", ".claude"),
-        "codex": ("CODEX_HOME", ".codex"),
-        "copilot": ("COPILOT_HOME", ".copilot"),
-        "config": ("XDG_CONFIG_HOME", ".config"),
-    }
     return {
-        name: Path(environ.get(variable) or home / default) for name, (variable, default) in places.items()
+        "claude": Path(environ.get("CLAUDE_CONFIG_DIR") or home / ".claude"),
+        "codex": Path(environ.get("CODEX_HOME") or home / ".codex"),
+        "copilot": Path(environ.get("COPILOT_HOME") or home / ".copilot"),
+        "config": Path(environ.get("XDG_CONFIG_HOME") or home / ".config"),
     }
 
 
@@ -247,24 +236,17 @@ def shown_folders(folders: Sequence[Path]) -> str:
 
 
 def discover(folders: Iterable[Path], *, keep: Keep | None = None) -> list[FoundSkill]:
-    """Return the skills below the folders, in the order of the folders, then by path; without stubs.
-
-    A skill that cannot be read is listed with its problem, whatever that is.
-
-    Args:
-        folders: Folders to search.
-        keep: As for `sort_out`.
-    """
+    """Return the wanted skills below some folders, by folder and path, without stubs and copies."""
     return sort_out(read_folders(folders, {}), keep)
 
 
 def read_folders(folders: Iterable[Path], readings: dict[Path, Reading]) -> Iterator[FoundSkill]:
-    """Yield the skills below the folders as `discover` does, but copies and unwanted ones as well.
+    """Yield the skills below some folders, without stubs; one that cannot be read has a problem.
 
     Args:
         folders: Folders to search.
-        readings: What searches before have read, by absolute path; what has not changed since is not read
-            again. It is brought up to date.
+        readings: Those of searches before, by absolute path; only what has changed is read. It is brought up
+            to date.
     """
     before = dict(readings)
     readings.clear()
@@ -278,15 +260,9 @@ def read_folders(folders: Iterable[Path], readings: dict[Path, Reading]) -> Iter
 
 
 def sort_out(skills: Iterable[FoundSkill], keep: Keep | None = None) -> list[FoundSkill]:
-    """Return the wanted skills; the first of a name shadows the others.
+    """Return the skills that `keep` wants; the first of a name shadows the others, of copies only it is left.
 
-    A copy of a skill, one of the same name with the same SKILL.md, is left out: people have a skill in the
-    folders of several agents.
-
-    Args:
-        skills: The nearest first.
-        keep: Returns whether a skill is wanted, such as a `SkillFilter`; another is as if it were not there,
-            and shadows none.
+    Copies have the same name and SKILL.md: people have a skill in the folders of several agents.
     """
     found: list[FoundSkill] = []
     first: dict[str, Path] = {}
@@ -354,8 +330,7 @@ def locate(skill: str, folders: Callable[[], Sequence[Path]]) -> Path:
 
 def similar_names(name: str, known: Iterable[str]) -> str:
     """Return a question with similar known names; empty if there are none."""
-    name, names = name[:MAX_COMPARED_CHARS], sorted(set(known))
-    close = difflib.get_close_matches(name, names) or [each for each in names if name.lower() in each.lower()]
+    close = difflib.get_close_matches(name[:MAX_COMPARED_CHARS], sorted(set(known)))
     return f"did you mean {', '.join(map(repr, close))}?" if close else ""
 
 

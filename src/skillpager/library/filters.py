@@ -86,36 +86,16 @@ def recognise_name(text: str) -> str:
 
 
 def permits(expression: str, allowed: Collection[str]) -> bool:
-    """Return whether a licence is among the allowed ones: all of `A AND B`, one of `A OR B`.
-
-    Parentheses are not resolved: what stands in them is not allowed.
-
-    Args:
-        expression: As `read_licence` returns it.
-        allowed: Ids as `licence_family` returns them.
-    """
-    plain = re.sub(r" WITH [^\s()]+", "", expression)  # an exception only gives more
-    return any(
-        all(licence_family(each) in allowed for each in choice.split(" AND "))
-        for choice in plain.split(" OR ")
-    )
-
-
-def licence_family(spdx: str) -> str:
-    """Return an SPDX id without what tells later versions, so that `GPL-3.0` includes `GPL-3.0-or-later`."""
-    return re.sub(r"(?:-only|-or-later|\+)$", "", spdx)
+    """Return whether all of `A AND B`, or one of `A OR B`, is allowed; what stands in parentheses is not."""
+    return any(all(each in allowed for each in choice.split(" AND ")) for choice in expression.split(" OR "))
 
 
 @dataclass(frozen=True, slots=True)
 class SkillFilter:
-    """Passes the skills that a user wants to be offered; without arguments every skill.
-
-    Skills come from marketplaces and cloned projects, and an agent does what they say. So a user may want
-    only those under some licences, or in some folders.
+    """Passes the skills under some licences, or in some folders; without arguments every skill.
 
     Attributes:
-        licences: SPDX ids of licences that pass, or `unknown`; empty for all. Of a skill under several
-            licences each must be named. `GPL-3.0` includes `GPL-3.0-or-later`.
+        licences: SPDX ids of licences that pass, or `unknown`; empty for all. See `permits`.
         trusted: Folders whose skills pass; empty for all. A skill is in a folder if its path leads through
             it, or if its files lie below it, whatever links lead there.
 
@@ -127,7 +107,7 @@ class SkillFilter:
     trusted: Collection[Path] = ()
 
     def __post_init__(self) -> None:
-        """Bring licences and folders into the form in which they are compared."""
+        """Bring licences and folders into one form."""
         object.__setattr__(self, "licences", tuple(sorted(set(map(_licence_id, self.licences)))))
         places = (place for folder in self.trusted for place in _places(Path(folder).expanduser()))
         object.__setattr__(self, "trusted", tuple(dict.fromkeys(places)))
@@ -153,11 +133,10 @@ def _places(path: Path) -> tuple[Path, Path]:
 
 
 def _licence_id(name: str) -> str:
-    """Return the id of a licence that a user names, as `permits` compares it."""
     expression = recognise_name(name)
     if " " in expression or (expression == UNKNOWN and name != UNKNOWN):
         raise SettingsError(
             f"{name[:MAX_SHOWN_CHARS]!r} is not a known licence: name an SPDX id such as MIT or Apache-2.0, "
             f"or {UNKNOWN}."
         )
-    return licence_family(expression)
+    return expression

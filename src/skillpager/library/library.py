@@ -51,14 +51,10 @@ SPARE_ROUTED = 10
 
 
 class Library:
-    """The skills that a server offers, by name. A name is that of a discovered skill, never a path.
+    """The skills of folders and of a store's library, by name. A name is never a path.
 
-    Thread-safe. New, removed and renamed skills are noticed after at most `RESCAN_SECONDS`, in a library of
-    thousands after 20 times as long as a search takes. One thread searches, and reads what changed;
-    meanwhile the others get the result of the search before.
-
-    Skills that are published in the pager's store are offered beside those of folders, and paged from what is
-    stored, without any folder here. Of two of one name that in a folder is used.
+    Thread-safe. New, removed and renamed skills are noticed after `RESCAN_SECONDS`, or after `RESCAN_FACTOR`
+    times as long as a search takes. One thread searches; the others get the result of the search before.
 
     Args:
         pager: Indexes and pages the skills; or makes the pager when it is first needed.
@@ -66,7 +62,7 @@ class Library:
             conventional ones.
         cache: Folder of the index store, if the pager is to be made later than the first search.
         keep: Returns whether a skill is offered, such as a `SkillFilter`; default: every skill is.
-        published: Name of the library in the pager's store whose skills are offered, too; None for none.
+        published: Name of the library in the pager's store whose skills are offered behind those of folders.
     """
 
     def __init__(
@@ -108,15 +104,11 @@ class Library:
             self.pager.close()
 
     def found(self, *, fresh: bool = False) -> list[FoundSkill]:
-        """Return every found skill, shadowed and unreadable ones included.
-
-        Args:
-            fresh: Search again, even if the last search is less than `RESCAN_SECONDS` ago.
-        """
+        """Return every found skill, shadowed and unreadable ones, too; `fresh` searches again."""
         return list(self._listed(fresh=fresh)[0])
 
     def _listed(self, *, fresh: bool = False) -> tuple[list[FoundSkill], dict[str, FoundSkill]]:
-        """Return what the library has; one thread searches for it, and the others wait for the first time."""
+        """Return what the library has; threads wait for a search that runs only if there is no result yet."""
         listing = self._listing
         must_wait = fresh or listing is None
         if (must_wait or self._is_due()) and self._searching.acquire(blocking=must_wait):
@@ -150,7 +142,7 @@ class Library:
         self._listing = found, {each.name: each for each in usable}
 
     def _search_folders(self) -> list[FoundSkill]:
-        """Return the skills of folders; what is read is kept in the catalog for later processes."""
+        """Return the skills of folders; the catalog keeps them for later processes."""
         catalog = self._catalog
         try:
             if self._listing is None and catalog is not None:
@@ -173,11 +165,7 @@ class Library:
         return found
 
     def skills(self, *, for_model: bool = False) -> list[FoundSkill]:
-        """Return the skills that can be paged, sorted by name.
-
-        Args:
-            for_model: Leave out those that only the user may start.
-        """
+        """Return the skills that can be paged, by name; `for_model` without those that only users start."""
         return [skill for skill in self._listed()[1].values() if not (for_model and skill.user_only)]
 
     def skill(self, name: str, *, for_model: bool = False) -> FoundSkill:
@@ -188,8 +176,7 @@ class Library:
             for_model: Refuse a skill that only the user may start.
 
         Raises:
-            UnknownSkillError: There is none, it cannot be read, or it is not for a model; if there is none,
-                the message lists similar names.
+            UnknownSkillError: There is none, it cannot be read, or it is not for a model.
         """
         found, usable = self._listed()
         if skill := usable.get(name):
@@ -207,12 +194,7 @@ class Library:
         raise UnknownSkillError(f"There is no skill named {name!r} among {len(known)}: {hint}")
 
     def index(self, name: str, *, scope: str | None = None, for_model: bool = False) -> "SkillIndex":
-        """Return the index of the skill of this name; `for_model` as for `skill`.
-
-        Raises:
-            UnknownSkillError: As for `skill`.
-            SkillPagerError: As for `SkillPager.index`.
-        """
+        """Return the index of the skill of this name; see `skill` and `SkillPager.index`."""
         skill = self.skill(name, for_model=for_model)
         scope = scope or self.pager.settings.scope
         with skill_faults(skill.path):
@@ -228,9 +210,8 @@ class Library:
     ) -> "Route":
         """Return the `k` skills that a query most likely needs, each with its chance and reasons.
 
-        Shadowed and unreadable skills are left out, and copies are folded to the best of them; those that
-        only the user may start are marked. The first route reads all skills, and the catalog keeps their
-        words; later ones read what is new. No encoder is needed.
+        Shadowed and unreadable skills are left out, and copies are folded to the best of them. The first
+        route reads all skills, and the catalog keeps their words; later ones read what is new.
 
         Args:
             query: The task that the agent is about to do.
@@ -261,11 +242,7 @@ class Library:
         return replace(folded, skills=tuple(licensed))
 
     def prepare(self, progress: Progress = no_progress) -> None:
-        """Bring everything up to date that `route` needs, so that the next route is fast.
-
-        Args:
-            progress: Called with the number of skills that were read and of all.
-        """
+        """Read what `route` needs, so that the next one is fast; `progress` is called as by `route`."""
         self._words.search(self.skills(), progress)
 
     @cached_property
@@ -311,7 +288,7 @@ class Library:
         """Return one page from the skills that a query needs, each part under its skill's name.
 
         If one skill suffices it is that skill's page. If none fits, the text says so and names the nearest.
-        A skill that cannot be read, or that only the user may start, is passed over and named in `refused`.
+        The first skill gets what the budget allows, the next what remains.
 
         Args:
             query: The task that the agent is about to do; it may consist of several.

@@ -31,14 +31,11 @@ UNLIKELY = "the query is not likely enough to need it"
 
 
 class LibraryPageOptions(TypedDict, total=False):
-    """Options of `Library.page`; all are optional.
-
-    Without a note they are as for `SkillPager.page`.
+    """Options of `Library.page`; those without a note are as for `SkillPager.page`.
 
     Attributes:
         k: Skills in the route of the query.
         max_skills: Most skills on the page.
-        max_tokens: Ceiling on the tokens of the page, the names of skills and all marks included.
         sufficiency: The chance that all parts hold what is needed of their skills.
         style: Style `plain` has no names of skills.
         show: Returns the command that reads lines of a skill; see `show` of `PageOptions`.
@@ -66,8 +63,8 @@ class SkillPart:
 
     Attributes:
         skill: The skill.
-        chance: The chance that the query needs the skill.
-        page: The part as a page: its text, nodes, gaps and selection.
+        chance: The chance that the query needs it.
+        page: The part as a page.
         key: Key of the index of its nodes.
         show: Command that reads its lines; empty if there is none.
     """
@@ -95,7 +92,7 @@ class Refusal:
 
     Attributes:
         skill: The skill.
-        chance: The chance that the query needs the skill.
+        chance: The chance that the query needs it.
         reason: Why it has no part.
         detail: The reason in a sentence.
     """
@@ -117,14 +114,11 @@ class LibraryPage:
         tokens: Tokens of `text`.
         full_tokens: Tokens of the skills of its parts, without front matter.
         tokens_exact: Whether the counts are a tokenizer's; False for estimates.
-        sufficiency: Estimated chance that each part holds all that is needed of its skill; None if the
-            strategy does not estimate it.
-        covered: The least of the estimated chances that a skill answers the query at all; None if one is
-            not known.
+        sufficiency: Estimated chance that all parts hold what is needed of their skills; None if unknown.
+        covered: The least of the estimated chances that a skill answers the query at all; None if unknown.
         route: The skills that routing found for the query.
         refused: The skills that were found and have no part, the most likely first.
-        least_tokens: If not a single node fits: the least `max_tokens` with which the page can hold one.
-            Else None.
+        least_tokens: The least `max_tokens` with which a node fits, if none does; else None.
     """
 
     text: str
@@ -153,10 +147,7 @@ class LibraryPage:
 def make_library_page(
     pager: "SkillPager", route: Callable[..., Route], query: str, options: LibraryPageOptions
 ) -> LibraryPage:
-    """Return the page of the skills that a query needs; `Library.page` has the contract.
-
-    Skills are taken in the order of `route`: the first gets what the budget allows, the next what remains.
-    """
+    """Return the page of the skills that a query needs; `Library.page` has the contract."""
     if unknown := options.keys() - LibraryPageOptions.__annotations__.keys():
         raise TypeError(f"page() has no option {', '.join(sorted(unknown))}")
     most = options.get("max_skills", MAX_SKILLS)
@@ -178,8 +169,6 @@ def make_library_page(
         line = f"[No skill fits the query: {searched} searched{named}.]\n"
         text = line if maker.fits(line) else ""
     pages = [part.page for part in parts]
-    sufficiencies = [page.sufficiency for page in pages if page.sufficiency is not None]
-    coverages = [page.covered for page in pages if page.covered is not None]
     return LibraryPage(
         text=text,
         style=maker.style,
@@ -187,12 +176,17 @@ def make_library_page(
         tokens=maker.count(text),
         full_tokens=sum(page.full_tokens for page in pages),
         tokens_exact=pager.token_counter.exact,
-        sufficiency=prod(sufficiencies) if pages and len(sufficiencies) == len(pages) else None,
-        covered=min(coverages) if pages and len(coverages) == len(pages) else None,
+        sufficiency=_combined([page.sufficiency for page in pages], prod),
+        covered=_combined([page.covered for page in pages], min),
         route=found,
         refused=tuple(refused),
         least_tokens=least,
     )
+
+
+def _combined(chances: list[float | None], combine: Callable[[list[float]], float]) -> float | None:
+    known = [chance for chance in chances if chance is not None]
+    return combine(known) if chances and len(known) == len(chances) else None
 
 
 def _names(skills: Sequence[FoundSkill]) -> str:
@@ -209,8 +203,11 @@ class _PageMaker:
         self._query = query
         self._options = options
         self._strategy = pager.strategy(options.get("strategy"))
-        max_tokens, sufficiency = options.get("max_tokens"), options.get("sufficiency")
-        limits = PageOptions(max_tokens=max_tokens, sufficiency=sufficiency, fill=options.get("fill"))
+        limits = PageOptions(
+            max_tokens=options.get("max_tokens"),
+            sufficiency=options.get("sufficiency"),
+            fill=options.get("fill"),
+        )
         self._budget = choose_budget(limits, pager.settings, self._strategy)
         self._indexes: dict[FoundSkill, SkillIndex] = {}
         self.style = pager.style_of(options.get("style"))
@@ -219,8 +216,7 @@ class _PageMaker:
     def choose(self, route: Route, most: int) -> tuple[list[RoutedSkill], list[Refusal]]:
         """Return the skills that get a part, and the refusals of the others of a route.
 
-        The strategy, which reads the nodes of a skill, estimates much better than the router whether the
-        skill answers the query.
+        The strategy, which reads nodes, estimates much better than the router whether a skill fits.
         """
         likely = for_models(route, len(route.skills))
         chosen: list[RoutedSkill] = []
@@ -264,7 +260,7 @@ class _PageMaker:
         return index
 
     def _covered(self, index: SkillIndex) -> float | None:
-        """Return the estimated chance that a skill answers the query at all; None if it is not known."""
+        """Return the estimated chance that a skill answers the query at all; None if unknown."""
         from skillpager.pages.assemble import NodeMeter, estimates
 
         if not estimates(self._strategy):

@@ -1,7 +1,4 @@
-"""Skills in the library of a shared store: published by one host, offered by processes without their folders.
-
-A process has the list of published skills in memory, and reads what is new when it asks for the list.
-"""
+"""Skills in the library of a shared store: one host publishes them, and others offer them without folders."""
 
 import hashlib
 import json
@@ -15,13 +12,7 @@ from typing import TYPE_CHECKING
 
 from skillpager.caches import LRUCache
 from skillpager.errors import SkillError, StoreError
-from skillpager.library.discovery import (
-    FoundSkill,
-    Published,
-    is_user_only,
-    stated_licence,
-    stub_of,
-)
+from skillpager.library.discovery import FoundSkill, Published, is_user_only, stated_licence, stub_of
 from skillpager.library.filters import read_licence, recognise_name
 from skillpager.parsing.skill import safe_name
 from skillpager.types import PublishedSkill, Skill, SourceFile
@@ -36,15 +27,10 @@ logger = logging.getLogger(__name__)
 MAX_KEPT_CHARS = 16 * 1024**2
 # most bytes of a published skill's text: many times what a skill may have
 MAX_CONTENT_BYTES = 256 * 1024**2
-# a longer name has no place in an index of the database
-MAX_NAME_BYTES = 1_000
 
 
 class PublishedSkills:
-    """The published skills of one library, mirrored in memory.
-
-    Args:
-        library: The library in its store.
+    """The published skills of one library, with their list in memory.
 
     Attributes:
         place: Name and address of the library, without user and password.
@@ -103,22 +89,8 @@ class PublishedSkills:
             )
         self._by_name, self._version = by_name, version
 
-    def find(self, name: str) -> FoundSkill | None:
-        """Return the skill of this name; None if there is none.
-
-        Raises:
-            StoreError: The store cannot be read.
-        """
-        self.skills()
-        return self._by_name.get(name)
-
     def _read(self, name: str, version: int, scope: str) -> Skill:
-        """Return the skill of this name with its text, in a scope as for `read_skill`.
-
-        Raises:
-            SkillError: It is not there any more, or damaged.
-            StoreError: The store cannot be read.
-        """
+        """Return a skill with its text; `FoundSkill.read` has the contract."""
         skill = self._texts.get((name, version))
         if skill is None:
             content = self._library.contents([name]).get(name)
@@ -140,7 +112,7 @@ class Publisher:
 
     Args:
         library: The library.
-        found: Skills; those that are shadowed by others of their name are not published.
+        found: Skills; of several of one name only the nearest is published.
 
     Attributes:
         place: Name and address of the library, without user and password.
@@ -167,15 +139,8 @@ class Publisher:
             key: Cache key of its index.
 
         Raises:
-            SkillError: Its name cannot be stored.
             StoreError: The store cannot be written.
         """
-        name = skill.name.encode(errors="replace")
-        if len(name) > MAX_NAME_BYTES or "\0" in skill.name or name.decode() != skill.name:
-            raise SkillError(
-                f"{path} cannot be published: its name is longer than {MAX_NAME_BYTES:,} bytes, or not text. "
-                "Give it another in its front matter."
-            )
         if stub_of(skill.metadata) is not None or self._owners.setdefault(skill.name, path) != path:
             return
         self.names.add(skill.name)
@@ -202,7 +167,7 @@ class Publisher:
 
 
 def pack_skill(skill: Skill) -> bytes:
-    """Return a skill as bytes: compressed JSON of what its files and its front matter say."""
+    """Return a skill as compressed JSON."""
     form = {
         "name": skill.name,
         "description": skill.description,
@@ -213,11 +178,7 @@ def pack_skill(skill: Skill) -> bytes:
 
 
 def unpack_skill(data: bytes, place: str) -> Skill:
-    """Return the skill that `pack_skill` made bytes of; it has no folder.
-
-    Raises:
-        SkillError: They are not such bytes; `place` names it.
-    """
+    """Return the skill in bytes of `pack_skill`; in errors `place` names it."""
     try:
         opened = zlib.decompressobj()
         form = json.loads(opened.decompress(data, MAX_CONTENT_BYTES))

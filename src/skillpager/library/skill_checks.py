@@ -74,9 +74,9 @@ class Finding:
     """A finding.
 
     Attributes:
-        kind: What it is about.
-        severity: How bad it is.
-        file: The file, or folder, that is to be changed.
+        kind: Its subject.
+        severity: Error or warning.
+        file: The file that is to be changed.
         line: Its line, counted from 1; None if it is about the whole file.
         value: The text or number that was found; possibly empty.
         problem: What is wrong, as a clause with the value.
@@ -92,7 +92,7 @@ class Finding:
     remedy: str
 
     def __str__(self) -> str:
-        """Return the finding on one line, in the form that editors and CI systems link: `FILE:LINE: …`."""
+        """Return the finding on one line in the form that editors and CI systems link."""
         place = str(self.file) if self.line is None else f"{self.file}:{self.line}"
         return one_line(f"{place}: {self.severity}: {self.kind}: {self.problem}: {self.remedy}")
 
@@ -215,10 +215,7 @@ def _licence_findings(checked: CheckedSkill) -> Iterator[Finding]:
 
 
 def _link_findings(source: SourceFile, root: Path) -> Iterator[Finding]:
-    """Yield the links of a file that lead to no file of the skill, each target once.
-
-    Not reported are targets that only show the form of a link, such as `path/to/file.md`.
-    """
+    """Yield the links of a file that lead to no file of the skill, each target once."""
     file, text = root / source.path, source.text[source.body_start :]
     first = source.text.count("\n", 0, source.body_start) + 1
     targets = link_targets(text, file=source.path, first_line=first)

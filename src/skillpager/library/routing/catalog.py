@@ -31,10 +31,7 @@ KEPT_SECONDS = 60 * 24 * 3600.0
 
 
 class Catalog:
-    """A catalog file, for any number of threads and processes at once.
-
-    The file is opened when first needed. Methods raise `StoreError` where it cannot be opened, read or (to
-    change it) written.
+    """A catalog file, for any number of threads and processes; methods raise `StoreError` if it fails.
 
     Args:
         folder: Folder of the file; made, for its owner alone, when first needed.
@@ -59,11 +56,7 @@ class Catalog:
         return self._database.faults()
 
     def words_of(self, library: object) -> Path:
-        """Return the folder of the index of a library's words, and delete those that nobody uses any more.
-
-        Args:
-            library: Says which library it is; its `repr` is the same in all processes.
-        """
+        """Return the folder of the words of a library with this `repr`, and delete those that nobody uses."""
         digest = hashlib.sha256(f"{WORDS_VERSION} {library!r}".encode("utf-8", "replace")).hexdigest()
         folder = self.words / digest[:16]
         for each in self.words.iterdir() if self.words.is_dir() else ():

@@ -4,7 +4,6 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,7 +31,6 @@ USUAL_LENGTHS = {
 BEST_OF_ALL, BEST_OF_SUM, BEST_OF_FIELD = 100, 50, 30  # of the further fields together as many as of a field
 BEST_OF_CLAUSE = 5  # and for each clause: one skill of several that a task needs may have but a line of it
 USUAL_TERMS = 5  # a description with fewer terms counts as if it had this many
-MAX_KEPT_NAMES = 20_000  # some 5 MB
 
 FloatRow = NDArray[np.float64]
 Columns = dict[str, "FloatRow | FloatArray | Sequence[float] | float"]
@@ -116,11 +114,9 @@ def features_of(
 def _rarest(
     words: WordSearch, asked: Iterable[str], fields: Sequence[str], most: int
 ) -> tuple[list[str], NDArray[np.int64]]:
-    """Return the terms that any of the fields holds, rarest first, at most `most`.
+    """Return the `most` rarest terms that any of the fields holds, and `(fields, terms)`, their holders.
 
-    A whole task names its tools once among hundreds of common words, each of which stands in many skills.
-    Of equally rare terms the first in the query comes first. With them: `(fields, terms)`, how many skills
-    hold each.
+    A whole task names its tools once among hundreds of common words. Ties go to the earlier term.
     """
     distinct = list(asked)
     holders = np.array([words.holders(field, distinct) for field in fields])
@@ -160,10 +156,10 @@ def _propose(
     importance: FloatRow,
     parts: NDArray[np.bool_],
 ) -> set[tuple[int, int]]:
-    """Return the addresses of the candidates.
+    """Return the addresses of the candidates; `parts` is `(clauses, terms)`.
 
-    In a sum over all fields rare and repeated terms count more than in BM25, which finds 7 points more of the
-    skills that long queries need: `importance` is `(terms,)`. `parts` is `(clauses, terms)`.
+    `importance`, `(terms,)`, weighs rare and repeated terms more than BM25: this finds 7 points more of the
+    skills that long queries need.
     """
     found = words.best(
         [
@@ -185,10 +181,7 @@ def _propose(
 
 
 def _word_columns(weights: Mapping[str, FloatArray], rarity: FloatRow, often: FloatRow, size: int) -> Columns:
-    """Return the features of the words that query and candidates share.
-
-    `often` is 1 for a term that the query has once, more for one that it repeats.
-    """
+    """Return the features of the words that query and candidates share; `often` is 1 plus for repetition."""
     held = {field: weights[field] > 0 for field in FOUND_IN}
     described = held["name"] | held["description"]
     anywhere = described | held["body"]
@@ -270,9 +263,8 @@ def _ranks(values: NDArray[np.float64] | FloatArray) -> NDArray[np.float64]:
     return 1 / (1.0 + np.argsort(order, axis=0, kind="stable"))
 
 
-@lru_cache(MAX_KEPT_NAMES)
 def _written(name: str) -> tuple[str, ...]:
-    """Return how a query may write the name of a skill, as terms between spaces."""
+    """Return the forms in which a query may have the name of a skill, as terms between spaces."""
     terms = terms_of(name)
     # the first of the terms of `git-bisect` is `gitbisect`
     forms = (terms[:1], terms[1:]) if len(terms) > 1 else (terms,)

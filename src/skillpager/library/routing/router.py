@@ -5,12 +5,10 @@ Words propose candidates; a small trained model turns what is known of each into
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,7 +35,7 @@ LARGEST_ODDS = 30.0
 
 
 def chance_features_of(found: Candidates, scores: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return `(c, len(CHANCE_COLUMNS))`: what says how likely each of at least one candidate is needed."""
+    """Return `(c, len(CHANCE_COLUMNS))`: the features of the chances of at least one candidate."""
     best = int(scores.argmax())
     above = scores - scores[best]
     among_all = above - math.log(float(np.exp(above).sum()))
@@ -48,7 +46,7 @@ def chance_features_of(found: Candidates, scores: NDArray[np.float64]) -> NDArra
 def fit_features_of(
     found: Candidates, scores: NDArray[np.float64], chances: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Return `(len(FIT_COLUMNS),)`: what says whether any of at least one candidate fits."""
+    """Return `(len(FIT_COLUMNS),)`: the features of the chance that any of at least one candidate fits."""
     best, *others = np.argsort(-scores, kind="stable")[:2].tolist()
     return np.array(
         [
@@ -122,32 +120,24 @@ def load_router(path: Path = MODEL) -> RouterModel:
     """
     try:
         text = json.loads(path.read_text(encoding="utf-8"))
-        if tuple(text["columns"]) != COLUMNS:
+        columns = text["columns"], text["chance"]["columns"], text["fits"]["columns"]
+        if tuple(map(tuple, columns)) != (COLUMNS, CHANCE_COLUMNS, FIT_COLUMNS):
             raise ValueError("it reads other features")
         layers = tuple(
             (np.array(layer["weights"], np.float64), np.array(layer["biases"], np.float64))
             for layer in text["layers"]
         )
-        widths = [len(COLUMNS), *(len(biases) for _, biases in layers)]
-        shapes = [weights.shape for weights, _ in layers]
         direct = np.array(text["direct"], np.float64)
-        if shapes != list(pairwise(widths)) or widths[-1] != 1 or direct.shape != (len(COLUMNS),):
-            raise ValueError(f"its layers have the shapes {shapes} and {direct.shape}")
-        chance = _read_weights(text["chance"], CHANCE_COLUMNS)
-        fits = _read_weights(text["fits"], FIT_COLUMNS)
+        chance, fits = (
+            (np.array(text[name]["weights"], np.float64), float(text[name]["bias"]))
+            for name in ("chance", "fits")
+        )
         return RouterModel(layers, direct, chance, fits, float(text["threshold"]), int(text["most_terms"]))
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise StrategyError(
             f"The router's model {path} cannot be used ({error}): the installation is damaged, so run "
             f"`{reinstall_command()}`."
         ) from error
-
-
-def _read_weights(part: Mapping[str, Any], columns: tuple[str, ...]) -> Weights:
-    weights = np.array(part["weights"], np.float64)
-    if tuple(part["columns"]) != columns or weights.shape != (len(columns),):
-        raise ValueError(f"it has weights of {part['columns']}, not of {columns}")
-    return weights, float(part["bias"])
 
 
 def route_query(
@@ -172,5 +162,4 @@ def _routed(skills: Sequence[FoundSkill], found: Candidates, place: int, chance:
         chance,
         terms=tuple(term for term, is_mine in zip(found.terms, is_held, strict=True) if is_mine),
         fields=tuple(field for field, terms in held.items() if terms.any()),
-        features=tuple(zip(COLUMNS, found.features[place].tolist(), strict=True)),
     )

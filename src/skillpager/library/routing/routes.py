@@ -4,7 +4,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from skillpager.display_text import chance_words
-from skillpager.json_types import HIDDEN, INLINE, ON_REQUEST, ROUNDED, shown_as
+from skillpager.json_types import HIDDEN, INLINE, ROUNDED, shown_as
 from skillpager.library.discovery import FoundSkill
 from skillpager.library.filters import UNKNOWN
 from skillpager.types import TokenCounter
@@ -12,9 +12,7 @@ from skillpager.types import TokenCounter
 DEFAULT_ROUTED = 10  # skills of a route
 # terms of the query that are named, most telling first
 MAX_TERMS = 6
-# metadata: JSON has the paths of copies, and the features by name
 _PATHS = shown_as(lambda copies: [copy.path for copy in copies], list[str])
-_FEATURES = shown_as(lambda pairs: {name: round(value, 4) for name, value in pairs}, dict[str, float])
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +24,6 @@ class RoutedSkill:
         chance: Calibrated chance, 0 to 1, that the query needs this skill.
         terms: The terms of the query that the skill holds, most telling first.
         fields: The fields that hold any of them: `name`, `description`, `body`, in this order.
-        features: What the chance was computed from, by name.
         licence: SPDX expression of the skill's licence, or `unknown`.
         copies: Other skills with nearly the same text and the same description, which are not listed.
     """
@@ -35,7 +32,6 @@ class RoutedSkill:
     chance: float = field(metadata=ROUNDED)
     terms: tuple[str, ...] = ()
     fields: tuple[str, ...] = ()
-    features: tuple[tuple[str, float], ...] = field(default=(), metadata={**_FEATURES, **ON_REQUEST})
     licence: str = UNKNOWN
     copies: tuple[FoundSkill, ...] = field(default=(), metadata=_PATHS)
 
@@ -54,7 +50,7 @@ class Route:
         skills: The best skills, at most as many as were asked for.
         fits: Calibrated chance, 0 to 1, that any skill of the library fits the query.
         searched: Number of skills that were compared.
-        threshold: Where `fits` is lower, front ends say that perhaps no skill fits.
+        threshold: The least `fits` with which `has_fit` is true.
     """
 
     query: str
@@ -70,11 +66,9 @@ class Route:
 
 
 def for_models(route: Route, k: int) -> Route:
-    """Return the first `k` skills of a route that a model may start.
-
-    What fits may be a skill that is left out: then no other skill is likelier than its own chance.
-    """
+    """Return the first `k` skills of a route that a model may start."""
     skills = tuple(routed for routed in route.skills if not routed.skill.user_only)
+    # what fits may be a skill that is left out
     best = skills[0].chance if skills else 0.0
     fits = route.fits if skills[:1] == route.skills[:1] else min(route.fits, best)
     return replace(route, skills=skills[:k], fits=fits)
@@ -102,10 +96,6 @@ def no_fit_words(route: Route) -> str:
 
 
 def skill_tokens(found: FoundSkill, counter: TokenCounter, *, scope: str, max_bytes: int) -> int:
-    """Return the tokens of a skill without front matter, as its index has them; the skill is read for it.
-
-    Raises:
-        SkillError: It cannot be read any more.
-    """
+    """Return the tokens of a skill without front matter; it is read for that."""
     skill = found.read(scope=scope, max_bytes=max_bytes)
     return sum(counter.count(file.text[file.body_start :]) for file in skill.files)

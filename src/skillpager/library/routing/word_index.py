@@ -98,7 +98,7 @@ def hash_in(field: str, term: str) -> int:
 
 
 def pack_counts(fields: Sequence[Sequence[str]]) -> bytes:
-    """Return the number of terms of each field, then the hashes of all terms, then how often each stands."""
+    """Return the number of terms of each field, the hashes of distinct terms, and how often each stands."""
     hashes = [hash_in(field, term) for field, terms in zip(FIELDS, fields, strict=True) for term in terms]
     distinct, counts = np.unique(np.array(hashes, np.uint32), return_counts=True)
     lengths = np.array([len(terms) for terms in fields], np.uint32)
@@ -107,15 +107,7 @@ def pack_counts(fields: Sequence[Sequence[str]]) -> bytes:
 
 
 def read_counts(packed: Sequence[bytes], wanted: HashArray) -> tuple[NDArray[np.uint8], HashArray]:
-    """Return how often each skill holds each of some terms, and how long its fields are.
-
-    Args:
-        packed: Of each skill what `pack_counts` returned.
-        wanted: Hashes of terms in fields.
-
-    Returns:
-        `(skills, wanted)` counts, and `(skills, FIELDS)` lengths.
-    """
+    """Return `(skills, wanted)`, counts of hashed terms, and `(skills, FIELDS)`, lengths of fields."""
     found = np.zeros((len(packed), len(wanted)), np.uint8)
     lengths = np.zeros((len(packed), len(FIELDS)), np.uint32)
     order = np.argsort(wanted)
@@ -166,7 +158,7 @@ class WordIndex:
 
         Args:
             wanted: Keys of the library's skills.
-            read: Reads skills by key; it is not called if none is missing.
+            read: Reads those that are missing.
 
         Raises:
             WordIndexError: The index cannot be read or written.
@@ -236,13 +228,7 @@ class WordIndex:
 
 
 class WordSearch:
-    """The words of a library's skills as they were at one time.
-
-    Args:
-        searcher: The index.
-        keys: Key of each skill, in the order in which equally good ones are listed. Skills of the index that
-            are not among them are not found.
-    """
+    """The words of the skills with some keys, whose order decides between equally good ones, at one time."""
 
     def __init__(self, searcher: tantivy.Searcher, keys: Iterable[int]) -> None:
         self._searcher = searcher
@@ -260,12 +246,7 @@ class WordSearch:
         return np.array([self._searcher.doc_freq(field, term) for term in terms], np.int64)
 
     def best(self, weighted: Iterable[tuple[str, str, float]], most: int) -> set[tuple[int, int]]:
-        """Return the addresses of at most `most` skills with the greatest sums of weighted BM25.
-
-        Args:
-            weighted: Fields, a term that is searched in each, and its weight.
-            most: Number of skills.
-        """
+        """Return the addresses of at most `most` skills with the greatest sums of weighted BM25 of terms."""
         query = tantivy.Query
         asked = [
             (
@@ -298,11 +279,7 @@ def _keys_of(index: tantivy.Index) -> set[int]:
 
 
 class LibraryWords:
-    """The words of the skills that a library has at the moment. Thread-safe.
-
-    Args:
-        index: Where they are.
-    """
+    """The words of the skills that a library has at the moment. Thread-safe."""
 
     def __init__(self, index: WordIndex) -> None:
         self._index = index
@@ -320,13 +297,6 @@ class LibraryWords:
         """Return the words of all skills that can be read; while a store is away, of those that were before.
 
         An index that cannot be used is deleted, and the words stay in memory.
-
-        Args:
-            skills: The skills.
-            progress: Called with the number of skills that were read and of all.
-
-        Raises:
-            StoreError: Another process writes for too long.
         """
         with self._lock:
             if self._search is None or skills != self._skills:
