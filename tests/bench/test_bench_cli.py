@@ -58,7 +58,7 @@ skillpager bench validate sample run --judge evidence --methods mmr,full --out f
 ANSWERED = """
 skillpager bench judge results --import for-anna.csv --name anna
 skillpager bench validate score run judged.csv --judge evidence
-skillpager bench validate score run judged.anna.csv judged.ben.csv --judge evidence --json
+skillpager bench validate score run judged.anna.csv judged.ben.csv --judge evidence
 """
 ROUTED = """
 skillpager bench route pool --asked test --out routed

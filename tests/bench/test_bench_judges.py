@@ -31,7 +31,7 @@ from openai_server import Asked, OpenAIServer, Reply, completion, error, openai_
 from skillpager.bench import BenchFolder, JudgmentRecord, QueryRecord, evidence_coverage
 from skillpager.bench.data.folder import QUERIES
 from skillpager.bench.data.records import write_records
-from skillpager.bench.judge import Case, EvidenceJudge, choose_methods, judge_cases, judge_evidence
+from skillpager.bench.judge.judges import Case, EvidenceJudge, choose_methods, judge_cases, judge_evidence
 from skillpager.bench.judge.votes import PROMPT_DIGEST, VotedJudge, VoteRecord
 from skillpager.errors import BenchError, SettingsError
 
@@ -504,15 +504,12 @@ def test_unjudged_cases_make_exit_code_1_and_the_others_stay(
         error(422, "not this one") if quoted_part(asked, "query") == victim.query else judge_by_length(asked)
     )
     model = {"SKILLPAGER_LLM_MODEL": "tiny", "SKILLPAGER_LLM_BASE_URL": server.base_url}
-    options = ("--judge", "llm", "--methods", "full", "--json")
-    said = invoke("bench", "judge", folder.path, *options, **model)
+    said = invoke("bench", "judge", folder.path, "--judge", "llm", "--methods", "full", **model)
     assert said.code == 1
-    told = json.loads(said.out)
-    assert [case["query"] for case in told["unjudged"]] == [victim.id]
     count = len(folder.queries())
-    assert told["methods"] == [{"method": "full", "judged": count - 1, "sufficient": count - 1}]
-    message = json.loads(said.err.splitlines()[-1])["error"]["message"]
-    assert message.startswith(f"1 of {count} cases are not judged: {victim.id}: the endpoint")
+    assert said.out.splitlines()[1] == f"full\t{count - 1}\t100.00"
+    message = " ".join(said.err.split())
+    assert f"1 of {count} cases are not judged: {victim.id}: the endpoint" in message
     assert "What is done is saved: repeat the command to go on." in message
 
 

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from chat_bench import docket_of, invoke, write_run
 from conftest import ROOT
 from messages import raises
-from skillpager.bench import BenchFolder
+from skillpager.bench import BenchFolder, QueryRecord, SkillRecord
 from skillpager.bench.data.records import write_records
-from skillpager.bench.judge.judges import Docket, judge_cases
-from skillpager.bench.judge.sheets import COLUMNS, LABELS, export_cases, read_answers, write_sheet
+from skillpager.bench.judge.judges import Case, Docket, judge_cases
+from skillpager.bench.judge.sheets import COLUMNS, LABELS, export_cases, read_answers
 from skillpager.bench.judge.votes import PROMPT_DIGEST, Imported, VotedJudge, import_votes, person_id
 from skillpager.errors import BenchError
 
@@ -67,6 +67,20 @@ def answer_studio(sheet: Path, labels: dict[str, list[dict[str, object]]]) -> Pa
     return sheet
 
 
+def case_of(text: str = "") -> Case:
+    """Return a case of which every text is the same."""
+    return Case(SkillRecord("s", text, text, ()), QueryRecord("q", "s", text, "people"), text)
+
+
+def labels_in(path: Path) -> dict[str, dict[str, str]]:
+    """Return the labels of each annotator by case."""
+    answers = read_answers(path)
+    return {
+        str(annotator): dict(zip(own["case"], own["label"], strict=True))
+        for annotator, own in answers.groupby("annotator")
+    }
+
+
 # ---- files
 
 
@@ -75,31 +89,31 @@ def answer_studio(sheet: Path, labels: dict[str, list[dict[str, object]]]) -> Pa
 def test_no_text_becomes_a_formula_and_cases_are_read_back(tmp_path: Path, text: str) -> None:
     path = tmp_path / "sheet.csv"
     path.unlink(missing_ok=True)
-    write_sheet(path, {"c1": (text,) * 4})
+    export_cases({"c1": case_of(text)}, path)
     header, row = csv.reader(io.StringIO(path.read_bytes().decode("utf-8-sig"), newline=""))
     assert header == ["case", *COLUMNS, "label", "note"]
     cell = row[1]
     assert cell in (text, f"'{text}")
     assert cell[:1] not in [*"\t\r\n\0"]
     assert cell.strip()[:1] not in [*"=+-@＝＋－＠"]
-    assert [answers.labels for answers in read_answers(path)] == [{}]
+    assert read_answers(path).empty
 
 
 def test_a_sheet_is_what_spreadsheets_and_label_studio_open(tmp_path: Path) -> None:
-    texts = {f"c{n}": (HOSTILE,) * len(COLUMNS) for n in range(3)}
-    write_sheet(tmp_path / "sheet.csv", texts)
+    cases = {f"c{n}": case_of(HOSTILE) for n in range(3)}
+    export_cases(cases, tmp_path / "sheet.csv")
     data = (tmp_path / "sheet.csv").read_bytes()
     assert data.startswith(b"\xef\xbb\xbfcase,skill,")
-    write_sheet(tmp_path / "sheet.json", texts)
+    export_cases(cases, tmp_path / "sheet.json")
     tasks = json.loads((tmp_path / "sheet.json").read_text(encoding="utf-8"))
-    assert [task["data"]["case"] for task in tasks] == list(texts)
+    assert {task["data"]["case"] for task in tasks} == set(cases)
     interface = ET.parse(tmp_path / "sheet.xml").getroot()
     shown = {element.attrib["value"].removeprefix("$") for element in interface.iter("Text")}
     assert shown == set(tasks[0]["data"]) - {"case"}
     assert [choice.attrib["value"] for choice in interface.iter("Choice")] == list(LABELS)
     assert {element.attrib["toName"] for element in interface.iter("Choices")} <= shown
     with raises(BenchError):
-        write_sheet(tmp_path / "sheet.csv", texts)
+        export_cases(cases, tmp_path / "sheet.csv")
 
 
 @pytest.mark.parametrize("delimiter", [";", "\t", ","])
@@ -113,19 +127,20 @@ def test_sheet_that_a_spreadsheet_saved(tmp_path: Path, delimiter: str, encoding
     writer.writerow(["c2", "NA", "", "q", "'-2", "odd"])
     path = tmp_path / "sheet.csv"
     path.write_bytes(stream.getvalue().encode(encoding))
-    (answers,) = read_answers(path)
-    assert (answers.labels, answers.notes) == ({"c1": "insufficient"}, {"c1": "'tis; odd"})
+    assert read_answers(path)[["case", "label", "note"]].values.tolist() == [
+        ["c1", "insufficient", "'tis; odd"]
+    ]
 
 
 @pytest.mark.parametrize(("cell", "label"), [("SUFFICIENT", "sufficient"), (" i ", "insufficient")])
 def test_labels_people_write(tmp_path: Path, cell: str, label: str) -> None:
-    write_sheet(tmp_path / "sheet.csv", {"c1": ("",) * 4})
-    (answers,) = read_answers(answer_csv(tmp_path / "sheet.csv", {"c1": cell}))
-    assert answers.labels == {"c1": label}
+    sheet = tmp_path / "sheet.csv"
+    export_cases({"c1": case_of()}, sheet)
+    assert labels_in(answer_csv(sheet, {"c1": cell})) == {str(sheet): {"c1": label}}
 
 
 def test_an_export_of_label_studio_has_an_annotator_or_several(tmp_path: Path) -> None:
-    write_sheet(tmp_path / "sheet.json", {f"c{n}": ("",) * 4 for n in range(3)})
+    export_cases({f"c{n}": case_of() for n in range(3)}, tmp_path / "sheet.json")
     ben = {"id": 7, "email": "ben@x"}
     cancelled = annotation("sufficient", was_cancelled=True)
     labels = {
@@ -134,12 +149,11 @@ def test_an_export_of_label_studio_has_an_annotator_or_several(tmp_path: Path) -
         "c2": [annotation("sufficient", ben)],
     }
     path = answer_studio(tmp_path / "sheet.json", labels)
-    found = {answers.annotator: answers.labels for answers in read_answers(path)}
-    assert found == {
+    assert labels_in(path) == {
         f"{path} (1)": {"c0": "sufficient"},
         f"{path} (ben@x)": {"c0": "insufficient", "c2": "sufficient"},
     }
-    assert read_answers(path)[0].notes == {"c0": "as it is"}
+    assert set(read_answers(path)["note"]) == {"as it is"}
 
 
 DAMAGED = {

@@ -28,7 +28,6 @@ from skillpager.bench.data.records import (
     SkillRecord,
     write_records,
 )
-from skillpager.bench.judge import choose_methods, collect_cases
 from skillpager.bench.judge.agreement import (
     ALL,
     METHODS,
@@ -38,6 +37,7 @@ from skillpager.bench.judge.agreement import (
     sample_cases,
     score_sheets,
 )
+from skillpager.bench.judge.judges import choose_methods, collect_cases
 from skillpager.bench.judge.node_types import (
     LabelClassifier,
     label_fragments,

@@ -7,16 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from skillpager.cli.messages import (
-    FAILED,
     UsageError,
     note,
-    print_error,
-    print_json,
     print_text,
     reported,
     warn,
 )
-from skillpager.cli.options import AsJson
 from skillpager.cli.views import counted, print_table, progress_bar
 from skillpager.errors import BenchError
 from skillpager.settings import load_settings
@@ -25,7 +21,6 @@ if TYPE_CHECKING:
     from skillpager.bench.data.chat import Asked, Item, Question
     from skillpager.bench.data.folder import BenchFolder
     from skillpager.bench.judge.judges import Docket, Judging
-    from skillpager.json_types import JsonObject
 
 # more reasons would hide what to do about them
 MAX_SHOWN = 5
@@ -39,9 +34,7 @@ DEFAULT_JOBS = 8  # paper §4.1
 
 
 @reported
-def queries(
-    folder: Folder, jobs: Jobs = DEFAULT_JOBS, dry_run: DryRun = False, as_json: AsJson = False
-) -> None:
+def queries(folder: Folder, jobs: Jobs = DEFAULT_JOBS, dry_run: DryRun = False) -> None:
     """Let a language model write five queries for each skill of a benchmark.
 
     The model is SKILLPAGER_LLM_MODEL. Queries are added to FOLDER/queries.jsonl. Skills that have queries are
@@ -60,17 +53,13 @@ def queries(
     model = chat_endpoint(load_settings(), purpose="bench queries", max_retries=writing.MAX_RETRIES)
     missing = writing.skills_without_queries(run, model.id)
     if dry_run:
-        _print_estimate(map(writing.query_question, missing), as_json=as_json)
+        _print_estimate(map(writing.query_question, missing))
         return
     with progress_bar("skills") as progress:
         asked = writing.write_queries(run, model, missing, jobs=jobs, progress=progress)
     total, left = len(run.skills()), len(missing) - asked.done
-    if as_json:
-        failed = [{"skill": skill.id, "reason": reason} for skill, reason in asked.failures]
-        print_json({"skills": total - left, "failed": failed, "stopped": asked.stopped})
     note(f"{total - left:,} of {total:,} skills have queries, in {folder}")
-    what = f"{left:,} of {total:,} skills have no queries yet"
-    _report_failures(what, asked, lambda skill: skill.id, as_json=as_json)
+    _report_failures(f"{left:,} of {total:,} skills have no queries yet", asked, lambda skill: skill.id)
 
 
 @reported
@@ -107,7 +96,6 @@ def judge(
     ] = "",
     jobs: Jobs = DEFAULT_JOBS,
     dry_run: DryRun = False,
-    as_json: AsJson = False,
 ) -> None:
     """Judge the contexts of a run: does each suffice for its query?
 
@@ -145,23 +133,20 @@ def judge(
                 "because other methods, models or data made them"
             )
         judging = judge_cases(run, docket, people)
-        _print_judging(run, judging, as_json=as_json)
+        _print_judging(run, judging)
         note(
             f"{imported.new:,} of {imported.votes:,} votes are new, by {people.id}; "
             f"{len(judging.verdicts):,} of {len(docket.cases):,} cases have a verdict"
         )
     elif judge == "llm":
-        _judge_by_model(run, docket, votes, jobs=jobs, dry_run=dry_run, as_json=as_json)
+        _judge_by_model(run, docket, votes, jobs=jobs, dry_run=dry_run)
     else:
         with progress_bar("contexts") as progress:
             judging = judge_cases(run, docket, EvidenceJudge(), progress=progress)
-        _print_judging(run, judging, as_json=as_json)
+        _print_judging(run, judging)
 
 
-def _judge_by_model(
-    run: "BenchFolder", docket: "Docket", votes: int, *, jobs: int, dry_run: bool, as_json: bool
-) -> None:
-    """Ask a model about contexts, and print the outcome."""
+def _judge_by_model(run: "BenchFolder", docket: "Docket", votes: int, *, jobs: int, dry_run: bool) -> None:
     from skillpager.bench.judge import votes as voting
     from skillpager.bench.judge.judges import judge_cases
     from skillpager.remote.chat import chat_endpoint
@@ -170,21 +155,17 @@ def _judge_by_model(
     judge, cases = voting.VotedJudge(run, voting.judge_id(model.id), votes=votes), docket.cases.values()
     if dry_run:
         questions = (voting.judge_question(case) for case in cases for _ in judge.missing(case))
-        _print_estimate(questions, as_json=as_json)
+        _print_estimate(questions)
         return
     with progress_bar("cases") as progress:
         asked = voting.ask_votes(judge, model, cases, jobs=jobs, progress=progress)
     judging = judge_cases(run, docket, judge)
-    unjudged = [{"query": case.query.id, "reason": reason} for case, reason in asked.failures]
-    more: JsonObject = {"unjudged": unjudged, "stopped": asked.stopped}
-    _print_judging(run, judging, as_json=as_json, more=more)
+    _print_judging(run, judging)
     what = f"{len(cases) - len(judging.verdicts):,} of {len(cases):,} cases are not judged"
-    _report_failures(what, asked, lambda case: case.query.id, as_json=as_json)
+    _report_failures(what, asked, lambda case: case.query.id)
 
 
-def _print_judging(
-    run: "BenchFolder", judging: "Judging", *, as_json: bool, more: "JsonObject | None" = None
-) -> None:
+def _print_judging(run: "BenchFolder", judging: "Judging") -> None:
     """Print, for each method, how many contexts were judged and how many suffice."""
     from skillpager.bench.run.learned import noted_learned, trained_note
 
@@ -196,12 +177,6 @@ def _print_judging(
         method: (len(records), sum(record.sufficient for record in records))
         for method, records in judging.judgments.items()
     }
-    if as_json:
-        methods = [
-            {"method": name, "judged": all_, "sufficient": yes} for name, (all_, yes) in counts.items()
-        ]
-        print_json({"judge": judging.judge, "methods": methods, **(more or {})})
-        return
     rows = [
         [method, f"{judged:,}", f"{100 * sufficient / judged:.2f}" if judged else ""]
         for method, (judged, sufficient) in counts.items()
@@ -209,21 +184,16 @@ def _print_judging(
     print_table(["method", "judged", "sufficient %"], rows, right=["judged", "sufficient %"])
 
 
-def _print_estimate(questions: "Iterable[Question[Any]]", *, as_json: bool) -> None:
+def _print_estimate(questions: "Iterable[Question[Any]]") -> None:
     """Print how many requests would be sent, and their tokens."""
     tokens = [question.tokens for question in questions]
-    if as_json:
-        print_json({"requests": len(tokens), "tokens": sum(tokens)})
-        return
     print_text(
         f"{counted(len(tokens), 'request')}, about {counted(sum(tokens), 'token')}, without the answers"
     )
 
 
-def _report_failures(
-    what: str, asked: "Asked[Item]", name: "Callable[[Item], str]", *, as_json: bool
-) -> None:
-    """Exit with code 1 if there are failures or the run was stopped.
+def _report_failures(what: str, asked: "Asked[Item]", name: "Callable[[Item], str]") -> None:
+    """Raise an error if there are failures or the run was stopped.
 
     `what` is the part that is left to do, such as `3 of 40 skills have no queries yet`.
     """
@@ -234,6 +204,4 @@ def _report_failures(
         reasons.append(f"{len(asked.failures) - MAX_SHOWN} more")
     if asked.stopped:
         reasons.append(f"the run was stopped: {asked.stopped}")
-    text = f"{what}: {'; '.join(reasons)}. What is done is saved: repeat the command to go on."
-    print_error(BenchError(text), as_json=as_json)
-    raise typer.Exit(FAILED)
+    raise BenchError(f"{what}: {'; '.join(reasons)}. What is done is saved: repeat the command to go on.")

@@ -1,13 +1,11 @@
 """Compare judges with people: `skillpager bench validate …`."""
 
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from skillpager.cli.messages import note, print_json, reported, warn
-from skillpager.cli.options import AsJson
+from skillpager.cli.messages import note, reported, warn
 from skillpager.cli.views import counted, print_table
 
 if TYPE_CHECKING:
@@ -78,17 +76,15 @@ def score(
         typer.Argument(metavar="SHEET…", help="Answered sheets of a sample, or exports of Label Studio."),
     ],
     judge: JudgeName,
-    as_json: AsJson = False,
 ) -> None:
     """Report how people agree with the judge, and store it for `bench report`.
 
     Agreement and Cohen's kappa with 95 % bootstrap intervals, beside the paper's, in all and by vote pattern.
-    --json adds F1 of each label.
 
     \b
     Examples:
       skillpager bench validate score run judged.csv --judge evidence
-      skillpager bench validate score run judged.anna.csv judged.ben.csv --judge evidence --json
+      skillpager bench validate score run judged.anna.csv judged.ben.csv --judge evidence
     """
     from skillpager.bench.data.folder import BenchFolder
     from skillpager.bench.judge.agreement import score_sheets
@@ -97,9 +93,6 @@ def score(
     run = BenchFolder(folder)
     judge = run.find_judge(judge)
     groups = score_sheets(run, judge, sheets)
-    if as_json:
-        print_json({"judge": judge, "groups": [asdict(group) for group in groups]})
-        return
     note(f"People (the reference) against {judge}, 95 % bootstrap intervals in brackets:")
     rows = []
     for group in groups:

@@ -72,7 +72,6 @@ def ask(endpoint: Endpoint, question: Question[Value]) -> Value:
 
     Raises:
         EndpointError: No usable answer came, however often it was asked.
-        MissingExtraError: The `openai` package is not installed.
     """
     return chat_json(
         endpoint,

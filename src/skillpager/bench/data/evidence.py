@@ -193,11 +193,7 @@ def read_evidence(
 
 
 def read_documents(folder: Path) -> Iterator[Document]:
-    """Yield the annotated documents of a folder, in the order of file names.
-
-    Raises:
-        BenchError: As `read_evidence`.
-    """
+    """Yield the annotated documents of a folder, in the order of file names."""
     found = sorted(folder.glob(f"*{ANNOTATION}"))
     if not found:
         raise BenchError(
@@ -297,7 +293,6 @@ def fetch_documents(
 
     Raises:
         BenchError: The server cannot be reached.
-        MissingExtraError: The `pooch` package is not installed.
     """
     pooch = require_extra("pooch", extra="bench", purpose=PURPOSE)
     requests = require_extra("requests", extra="bench", purpose=PURPOSE)

@@ -118,11 +118,7 @@ class BenchFolder:
         raise BenchError(f"{self.path} {what} {name!r}: {known}.")
 
     def manifest(self) -> JsonObject:
-        """Return the manifest, empty when there is none.
-
-        Raises:
-            BenchError: It is damaged.
-        """
+        """Return the manifest, empty when there is none."""
         path = self.path / MANIFEST
         return read_json(path, dict[str, Any]) if path.exists() else {}
 
@@ -253,9 +249,6 @@ def to_skill(record: SkillRecord) -> Skill:
     """Return the skill of a record, all its files included.
 
     Name and description are those of the front matter, else of the record.
-
-    Raises:
-        SkillError: The record has no text, or more than a skill may have.
     """
     skill = skill_from_files(record.files, name=record.name or record.id)
     return skill if skill.description else replace(skill, description=record.description)

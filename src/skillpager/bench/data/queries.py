@@ -84,11 +84,7 @@ def query_origin(model: str) -> str:
 
 
 def skills_without_queries(folder: BenchFolder, model: str) -> list[SkillRecord]:
-    """Return the skills for which a model, given by the endpoint's id, has still to write queries.
-
-    Raises:
-        BenchError: There are no skills, or queries of another origin, with which others are not mixed.
-    """
+    """Return the skills for which a model, given by the endpoint's id, has still to write queries."""
     skills, queries = folder.skills(), folder.queries()
     if strange := {record.origin for record in queries} - {query_origin(model)}:
         raise BenchError(
@@ -110,11 +106,6 @@ def write_queries(
     """Add queries for skills to `queries.jsonl` as they come, then put it in the order of the skills.
 
     At most `jobs` requests are sent at a time.
-
-    Raises:
-        MissingExtraError: The `openai` package is not installed.
-
-    Reference: paper §4.1.
     """
     path, lock, origin = folder.path / QUERIES, threading.Lock(), query_origin(model.id)
 

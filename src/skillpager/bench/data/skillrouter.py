@@ -164,11 +164,7 @@ def _skill(record: RouterSkill) -> SkillRecord:
 
 
 def read_tasks(folder: Path) -> list[tuple[Task, Relevance]]:
-    """Return the tasks that SkillRouter scores: neither excluded, nor in need of general skills only.
-
-    Raises:
-        BenchError: A file is missing or damaged.
-    """
+    """Return the tasks that SkillRouter scores: neither excluded, nor in need of general skills only."""
     for name in (TASKS, RELEVANCE):
         if not (folder / name).is_file():
             raise BenchError(f"{folder} has no {name} of {DATASET}: download it.")

@@ -57,8 +57,6 @@ def sample_cases(
 
     Raises:
         BenchError: A method is unknown, the judge did not judge it, or the run stored no contexts.
-
-    Reference: paper §4.2.
     """
     methods = list(dict.fromkeys(parse_method(method).label for method in methods))
     judged_methods = folder.judged_methods(judge)
@@ -81,7 +79,7 @@ def sample_cases(
     patterns = [f"{more}-{votes - more}" for more in range(votes, votes // 2, -1)]
     wanted = max(1, size // (len(methods) * 2 * len(patterns)))
     drawn: dict[str, Case] = {}
-    warnings = []
+    warnings: list[str] = []
     for method, sufficient, pattern in product(methods, (True, False), patterns):
         # a context that several methods made is one case
         there = [digest for digest in strata[method, sufficient, pattern] if digest not in drawn]
@@ -118,7 +116,6 @@ def measure_agreement(reference: Sequence[str], rated: Sequence[str], labels: Se
 
     Raises:
         ValueError: There are no cases, the lengths differ, or a label is not in `labels`.
-        MissingExtraError: scikit-learn is not installed.
     """
     if strange := {*reference, *rated} - {*labels}:
         raise ValueError(f"unknown labels: {', '.join(sorted(strange))}")
@@ -185,29 +182,28 @@ def score_sheets(folder: BenchFolder, judge: str, sheets: Sequence[Path]) -> lis
 
     Raises:
         BenchError: A sheet is wrong, has no label, or has a case that the judge has not judged.
-        MissingExtraError: scikit-learn is not installed.
-
-    Reference: paper §4.2.
     """
     judged = dict(judged_cases(folder, judge, collect_cases(folder, choose_methods(folder))))
     groups = []
     for path in sheets:
-        found = [answers for answers in read_answers(path) if answers.labels]
-        if not found:
+        answers = read_answers(path)
+        if answers.empty:
             raise BenchError(f"{path} has no label yet: answer it in a spreadsheet or in Label Studio.")
-        for answers in found:
-            if strange := [case for case in answers.labels if case not in judged]:
-                raise BenchError(
-                    f"{path} has the case {strange[0]}, which {judge} has not judged in {folder.path}: "
-                    "name the folder from which the sample was drawn."
-                )
+        if strange := [case for case in answers["case"] if case not in judged]:
+            raise BenchError(
+                f"{path} has the case {strange[0]}, which {judge} has not judged in {folder.path}: "
+                "name the folder from which the sample was drawn."
+            )
+        verdicts = [judged[case] for case in answers["case"]]
+        answers["pattern"] = [verdict.pattern for verdict in verdicts]
+        answers["rated"] = [SUFFICIENT if verdict.sufficient else INSUFFICIENT for verdict in verdicts]
+        for annotator, own in answers.groupby("annotator"):
             # unanimous votes first
-            patterns = sorted({judged[case].pattern for case in answers.labels}, reverse=True)
+            patterns = sorted(set(own["pattern"]), reverse=True)
             for name in [ALL, *patterns] if len(patterns) > 1 else [ALL]:
-                cases = [case for case in answers.labels if name in (ALL, judged[case].pattern)]
-                people = [answers.labels[case] for case in cases]
-                rated = [SUFFICIENT if judged[case].sufficient else INSUFFICIENT for case in cases]
-                groups.append(Group(answers.annotator, name, measure_agreement(people, rated, list(LABELS))))
+                part = own if name == ALL else own[own["pattern"] == name]
+                agreement = measure_agreement(list(part["label"]), list(part["rated"]), list(LABELS))
+                groups.append(Group(str(annotator), name, agreement))
     noted = {
         group.name: {
             "cases": group.agreement.cases,

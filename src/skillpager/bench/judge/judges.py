@@ -70,11 +70,7 @@ class Judge(Protocol):
     id: str
 
     def judge(self, case: Case) -> Verdict | None:
-        """Return the verdict; None if there is none, so that the case counts neither way.
-
-        Raises:
-            BenchError: No case of this data can be judged.
-        """
+        """Return the verdict; None if there is none, so that the case counts neither way."""
 
 
 def judge_evidence(
@@ -102,11 +98,7 @@ class EvidenceJudge(Judge):
     id = EVIDENCE
 
     def judge(self, case: Case) -> Verdict:
-        """Return the verdict, with the coverage.
-
-        Raises:
-            BenchError: The query has no critical lines.
-        """
+        """Return the verdict, with the coverage."""
         coverage, sufficient = judge_evidence(case.skill, case.query, case.context)
         return Verdict(sufficient, (sufficient,), coverage)
 
@@ -137,9 +129,6 @@ def choose_methods(folder: BenchFolder, text: str | None = None) -> list[str]:
     """Return the labels of methods that have selections.
 
     `text` is labels and names of suites, separated by commas; None means all methods with stored contexts.
-
-    Raises:
-        BenchError: A method was not run, or none was.
     """
     there = folder.methods()
     if not there:
@@ -198,11 +187,6 @@ def judge_cases(
 
     A case without a verdict has no judgment; it is never counted as insufficient. `progress` is called with
     finished and all cases.
-
-    Raises:
-        BenchError: No case of this data can be judged.
-
-    Reference: paper §4.2.
     """
     verdicts: dict[str, Verdict] = {}
     for number, (digest, case) in enumerate(docket.cases.items(), 1):

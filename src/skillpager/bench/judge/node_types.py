@@ -94,11 +94,6 @@ def parser_quality(skills: Iterable[SkillRecord], nodes: Iterable[NodeRecord]) -
     """Return how well the nodes of a run are typed, on skills with labels; None when no node has a label.
 
     Nodes outside the entry file have no labels.
-
-    Raises:
-        MissingExtraError: scikit-learn is not installed.
-
-    Reference: paper §5.1.
     """
     labelled = {
         skill.id: (skill.files[0], types_by_line(skill.types), types_by_line(skill.types_second))

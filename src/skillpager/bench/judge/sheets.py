@@ -11,8 +11,7 @@ and `SHEET.xml` its labelling interface; its export in the format JSON is read b
 import hashlib
 import json
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 from io import StringIO
 from pathlib import Path
 from xml.sax.saxutils import quoteattr
@@ -46,36 +45,23 @@ def drawn_digest(case: str) -> str:
 
 
 def export_cases(cases: Mapping[str, Case], sheet: Path) -> None:
-    """Write cases for others to judge, in an order that reveals neither method nor skill.
-
-    Raises:
-        BenchError: The file is there already.
-    """
+    """Write cases without labels for others to judge, in an order that reveals neither method nor skill."""
+    if sheet.exists():
+        raise BenchError(f"{sheet} exists, and it may hold answers: name another file, or remove it.")
     texts = {
         digest: (case.skill.name, case.skill.description, case.query.query, case.context)
         for digest, case in sorted(cases.items(), key=lambda item: drawn_digest(item[0]))
     }
-    write_sheet(sheet, texts)
-
-
-def write_sheet(path: Path, cases: Mapping[str, Sequence[str]]) -> None:
-    """Write a new sheet of cases without labels; each has the texts of `COLUMNS`.
-
-    Raises:
-        BenchError: The file is there already.
-    """
-    if path.exists():
-        raise BenchError(f"{path} exists, and it may hold answers: name another file, or remove it.")
-    frame = pd.DataFrame.from_dict(dict(cases), orient="index", columns=list(COLUMNS))
+    frame = pd.DataFrame.from_dict(texts, orient="index", columns=list(COLUMNS))
     frame.insert(0, "case", frame.index)
-    if path.suffix == LABEL_STUDIO:
+    if sheet.suffix == LABEL_STUDIO:
         tasks = [{"data": row} for row in frame.to_dict("records")]
-        write_file(path, json.dumps(tasks, indent=1, ensure_ascii=False) + "\n")
-        write_file(path.with_suffix(".xml"), _interface())
+        write_file(sheet, json.dumps(tasks, indent=1, ensure_ascii=False) + "\n")
+        write_file(sheet.with_suffix(".xml"), _interface())
         return
     safe = frame.map(lambda cell: f"'{cell}" if _FORMULA.match(cell) else cell)
     text = safe.assign(label="", note="").to_csv(index=False, lineterminator="\r\n")
-    write_file(path, "\ufeff" + text)
+    write_file(sheet, "\ufeff" + text)
 
 
 def _interface() -> str:
@@ -93,20 +79,11 @@ def _interface() -> str:
     )
 
 
-@dataclass(slots=True)
-class Answers:
-    """The answers of one annotator: label, and note where there is one, by case."""
-
-    annotator: str
-    labels: dict[str, str] = field(default_factory=dict)
-    notes: dict[str, str] = field(default_factory=dict)
-
-
-def read_answers(path: Path) -> list[Answers]:
+def read_answers(path: Path) -> pd.DataFrame:
     """Return the answers in a sheet that a spreadsheet saved, or in an export of Label Studio.
 
-    A case without a label is left out; the beginning of a label suffices. An export may have several
-    annotators; a CSV file has one, of the name of the file.
+    The columns are annotator, case, label and note, sorted by annotator. A case without a label is left out;
+    the beginning of a label suffices. A CSV file has one annotator, of the name of the file.
 
     Raises:
         BenchError: The file cannot be read, is not a sheet, or has an unknown label or a case twice.
@@ -118,23 +95,17 @@ def read_answers(path: Path) -> list[Answers]:
     rows = _studio_rows(path, text) if path.suffix == LABEL_STUDIO else _csv_rows(path, text)
     if not {"case", "label"} <= set(rows.columns):
         raise BenchError(f"{path} is not a sheet: it must have the columns case and label.")
-    found = []
-    for annotator, own in rows.groupby("annotator", sort=True):
-        if repeated := own["case"][own["case"].duplicated()].tolist():
-            raise BenchError(f"{path} has the case {repeated[0]} twice: remove one of them.")
-        answers = Answers(str(annotator))
-        for case, label, note in own[["case", "label", "note"]].itertuples(index=False):
-            word = label.strip()
-            if not word:
-                continue
-            meant = [each for each in LABELS if each.startswith(word.lower())]
-            if len(meant) != 1:
-                raise BenchError(
-                    f"{path}: case {case}: unknown label {word!r}: write one of {', '.join(LABELS)}."
-                )
-            answers.labels[case], answers.notes[case] = meant[0], note
-        found.append(answers)
-    return found
+    rows = rows[rows["label"].str.strip() != ""].sort_values("annotator", kind="stable")
+    if repeated := rows["case"][rows.duplicated(["annotator", "case"])].tolist():
+        raise BenchError(f"{path} has the case {repeated[0]} twice: remove one of them.")
+    labels = []
+    for case, given in zip(rows["case"], rows["label"], strict=True):
+        meant = [label for label in LABELS if label.startswith(given.strip().lower())]
+        if not meant:
+            known = ", ".join(LABELS)
+            raise BenchError(f"{path}: case {case}: unknown label {given!r}: write one of {known}.")
+        labels += meant
+    return rows[["annotator", "case", "note"]].assign(label=labels)
 
 
 def _csv_rows(path: Path, text: str) -> pd.DataFrame:

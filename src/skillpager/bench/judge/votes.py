@@ -10,7 +10,7 @@ Reference: paper §4.2.
 import hashlib
 import json
 import threading
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -171,10 +171,7 @@ class VotedJudge(Judge):
         return list(new.values())
 
     def judge(self, case: Case) -> Verdict | None:
-        """Return the verdict of the majority, with the reason of its first vote; None without a majority.
-
-        Reference: paper §4.2.
-        """
+        """Return the verdict of the majority, with the reason of its first vote; None without a majority."""
         found = [vote for _, vote in sorted(self._by_case.get(case.digest, {}).items())][: self.votes]
         in_favour = sum(vote.sufficient for vote in found)
         if len(found) < (self.votes or 1) or 2 * in_favour == len(found):
@@ -201,11 +198,6 @@ def ask_votes(
 
     The votes on a case are asked for one after another, each as if it were the first. At most `jobs` cases
     are asked about at a time.
-
-    Raises:
-        MissingExtraError: The `openai` package is not installed.
-
-    Reference: paper §4.2.
     """
 
     def vote(case: Case) -> None:
@@ -238,15 +230,13 @@ def import_votes(judge: VotedJudge, cases: Mapping[str, Case], sheets: Sequence[
     votes: list[VoteRecord] = []
     elsewhere: set[str] = set()
     for path in sheets:
-        numbers: Counter[str] = Counter()
-        for answers in read_answers(path):
-            for digest, label in answers.labels.items():
-                if digest not in cases:
-                    elsewhere.add(digest)
-                    continue
-                numbers[digest] += 1
-                query, reason = cases[digest].query.id, answers.notes[digest]
-                votes.append(VoteRecord(digest, numbers[digest], label == SUFFICIENT, reason, query))
+        answers = read_answers(path)
+        elsewhere |= {*answers["case"]} - cases.keys()
+        answers = answers[answers["case"].isin(list(cases))]
+        answers["number"] = answers.groupby("case").cumcount() + 1
+        for row in answers.to_dict("records"):
+            case, query = row["case"], cases[row["case"]].query.id
+            votes.append(VoteRecord(case, row["number"], row["label"] == SUFFICIENT, row["note"], query))
     if elsewhere and not votes:
         raise BenchError(
             f"Nothing was imported: none of the {len(elsewhere):,} cases has a query and context of this "
@@ -256,11 +246,7 @@ def import_votes(judge: VotedJudge, cases: Mapping[str, Case], sheets: Sequence[
 
 
 def person_id(name: str) -> str:
-    """Return the id of the judge with a name: `people:<name>`, or an agent's for `llm:<name>`.
-
-    Raises:
-        BenchError: The name is empty.
-    """
+    """Return the id of the judge with a name: `people:<name>`, or an agent's for `llm:<name>`."""
     kind, _, agent = name.partition(":")
     if not name.strip() or (kind == "llm" and not agent.strip()):
         raise BenchError("It is not known whose answers these are: add --name, such as --name anna.")
