@@ -90,6 +90,7 @@ CHECK = (
     "tests/docs/*",
     "tests/release/*",
     "tests/training/*",
+    "tests/bench/test_bench_cli.py",
     "tests/bench/test_bench_report.py",
     "tests/integrations/test_integrations.py",
 )

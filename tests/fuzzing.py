@@ -24,6 +24,28 @@ HOSTILE = (
     *("a" * 300, "[" * 60, "> " * 40, "- " * 40, "*a _b " * 20, "(" * 50, "`" * 33, "|a" * 50),
 )  # fmt: skip
 
+WORDS = [
+    "run",
+    "stop",
+    "If",
+    "See",
+    "Step",
+    "step",
+    "3",
+    "config.yaml",
+    "--flag",
+    "e.g.",
+    "Mr.",
+    "x=1",
+    "a_b",
+    "the",
+    "设置",
+    "é",
+    "A.B",
+    "1.2.3",
+    "README.md",
+    "n3",
+]
 # openers and closers of inline markup
 PAIRS = (
     *(("*", "*"), ("**", "**"), ("_", "_"), ("`", "`"), ("``", "``"), ("[", "](b.md)"), ("![", "](c)"), ("[", "]")),
@@ -136,29 +158,7 @@ def _inline(draw: random.Random) -> str:
 
 
 def _word(draw: random.Random) -> str:
-    words = [
-        "run",
-        "stop",
-        "If",
-        "See",
-        "Step",
-        "step",
-        "3",
-        "config.yaml",
-        "--flag",
-        "e.g.",
-        "Mr.",
-        "x=1",
-        "a_b",
-        "the",
-        "设置",
-        "é",
-        "A.B",
-        "1.2.3",
-        "README.md",
-        "n3",
-    ]
-    return draw.choice(words) if draw.random() < 0.95 else draw.choice(HOSTILE)
+    return draw.choice(WORDS) if draw.random() < 0.95 else draw.choice(HOSTILE)
 
 
 def _fence(draw: random.Random) -> str:

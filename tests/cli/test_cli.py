@@ -8,6 +8,7 @@ import sqlite3
 import subprocess
 import sys
 import textwrap
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -27,7 +28,7 @@ from cli_process import (
     run,
     run_on_terminal,
 )
-from openai_server import OpenAIServer, Reply, openai_server  # noqa: F401
+from openai_server import Asked, OpenAIServer, Reply, good_reply, openai_server  # noqa: F401
 from skillpager import SkillPager
 from skillpager.cli.messages import MAX_WARNINGS
 from skillpager.errors import install_command, read_extras
@@ -510,8 +511,14 @@ def test_warnings_are_json_lines_with_json(skillpager: Run, tmp_path: Path) -> N
 
 
 def test_interrupt_ends_with_130_and_without_traceback(tmp_path: Path) -> None:
+    interrupted = threading.Event()
+
+    def answer_late(asked: Asked) -> Reply:
+        assert interrupted.wait(TIME_LIMIT)
+        return good_reply(asked)
+
     with OpenAIServer() as server:
-        server.script(Reply(hang=True))
+        server.respond = answer_late  # the request under way is waited for
         env = environment(tmp_path / "cache", SKILLPAGER_EMBED_BASE_URL=server.base_url)
         process = subprocess.Popen(
             command("index", BISECT, "--encoder", "openai:m"), env=env, cwd=ROOT, stderr=subprocess.PIPE
@@ -520,6 +527,7 @@ def test_interrupt_ends_with_130_and_without_traceback(tmp_path: Path) -> None:
         while not server.asked and time.monotonic() < deadline:
             time.sleep(0.02)
         process.send_signal(signal.SIGINT)
+        interrupted.set()
         _, err = process.communicate(timeout=TIME_LIMIT)
     assert process.returncode == 130
     assert err == b"interrupted: what is done is kept, and the same command goes on from there\n"

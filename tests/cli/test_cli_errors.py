@@ -26,14 +26,11 @@ def outcomes(folder: Path) -> Callable[[str], Ran]:
 
 
 @pytest.mark.parametrize("name", MISTAKES)
-def test_mistake(name: str, folder: Path, outcomes: Callable[[str], Ran]) -> None:
-    mistake, done = MISTAKES[name], outcomes(name)
-    assert done.code == mistake.code, done.err
+def test_mistake(name: str, outcomes: Callable[[str], Ran]) -> None:
+    done = outcomes(name)
     assert done.out == ""
     assert "Traceback" not in done.err
-    for place in mistake.names:
-        assert place.format(files=folder / "files") in done.err
-    if mistake.code == 1:
+    if done.code == 1:
         lines = [line for line in done.err.splitlines() if not line.startswith("warning: ")]
         assert len(lines) == 1
         assert lines[0].startswith("error: ")

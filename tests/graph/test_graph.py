@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
+from _pytest.mark import ParameterSet
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -26,6 +27,17 @@ from skillpager.types import Edge, EdgeKind, FloatArray, NodeType
 
 def pairs(edges: Sequence[Edge]) -> set[tuple[int, int]]:
     return {(edge.source, edge.target) for edge in edges}
+
+
+def cases(text: str) -> list[ParameterSet]:
+    """Return source and edges of each document below a line `---- its name: the edges as 0-1 2-3`."""
+    found = []
+    for case in text.split("---- ")[1:]:
+        head, _, source = case.partition("\n")
+        name, _, edges = head.partition(":")
+        expected = {tuple(map(int, edge.split("-"))) for edge in edges.split()}
+        found.append(pytest.param(source, expected, id=name))
+    return found
 
 
 # ---- sequence
@@ -185,96 +197,197 @@ def test_no_reference(heading: str, text: str) -> None:
     assert reference_edges(document(f"# Skill\n{text}\n## {heading}\nnode")) == ()
 
 
-def test_links_in_code_are_not_links() -> None:
-    assert reference_edges(document("# Skill\ncode: f[x](#see-this-one)\n## See this one\nnode")) == ()
+REFERENCES = """
+---- no node refers to a section it stands in:
+# Rate limits
+Rate limits are low.
+## Quota tables
+Quota tables list the rate limits, see [there](#rate-limits).
+---- a heading without own text stands for its first subsection: 0-1
+# Skill
+Mind the error codes.
+## Error codes
+### Client side
+four hundred
+---- the closest section of a name is meant: 0-1 2-3 4-1
+# Linux
+Do as step 2 says.
+## Step 2
+on Linux
+# Windows
+Do as step 2 says.
+## Step 2
+on Windows
+# Elsewhere
+Do as step 2 says.
+---- the longest name wins and hides those inside it: 0-2
+# Skill
+Obey the rate limits for uploads.
+## Rate limits
+general
+## Rate limits for uploads
+special
+## Uploads
+other
+---- files are named by link path and name: 0-5 1-7 2-7 6-7 6-0 8-0
+# Skill
+See [the reference](references/api%20v2.md#paging).
+See `references/style.md`.
+See style.md.
+See [nothing](missing.md) or [mail](mailto:a@example.com).
+=== references/api v2.md
+# Interface
+calls
+## Paging
+pages
+See [style](../references/style.md) and [up](../SKILL.md#nowhere).
+=== references/style.md
+words
+[main]: ../SKILL.md
+---- every mention counts once whatever stands before it: 0-1 0-2
+# Skill
+Rate limits, [no](missing.md), [here](#rate-limits), rate limits for uploads, error codes and rate limits.
+# Rate limits
+one
+# Error codes
+two
+# Rate limits for downloads
+three
+# Rate
+four
+---- a link may stand in brackets carry a title or lead to a file with an unknown anchor: 0-4 1-6 3-4 3-5 7-4
+# Skill
+See [a](<references/a.md> "A title").
+See [b](references/b.md#nowhere).
+See [up](../SKILL.md).
+[c]: <references/a.md#second>
+=== references/a.md
+# First
+one
+## Second
+two
+=== references/b.md
+# First
+three
+See [a](a.md#FIRST) and [b](references/a.md).
+---- headings with the same text are numbered by file: 0-1 0-3 0-5 0-6
+# Skill
+Go [x](#notes), [y](#notes-1), [z](#notes-2) and [w](b.md#notes).
+## Notes
+one
+## Other
+two
+## Notes
+three
+## Between
+four
+## Notes
+five
+=== b.md
+# Notes
+six
+---- an identifier names the section of its own heading: 0-1
+# Start
+Call fetch_all() now.
+# Using fetch_all
+one
+## About put_one
+### Deep
+two
+### Other
+Call put_one() here.
+---- names may follow each other without a word between: 0-1 0-2
+# Skill
+Rate limits error codes.
+# Rate limits
+one
+# Error codes
+two
+---- links in code are not links:
+# Skill
+code: f[x](#see-this-one)
+## See this one
+node
+"""
 
 
-def test_no_node_refers_to_a_section_it_stands_in() -> None:
-    nodes = document("""
-        # Rate limits
-        Rate limits are low.
-        ## Quota tables
-        Quota tables list the rate limits, see [there](#rate-limits).
-    """)
-    assert reference_edges(nodes) == ()
-
-
-def test_a_heading_without_own_text_stands_for_its_first_subsection() -> None:
-    nodes = document("""
-        # Skill
-        Mind the error codes.
-        ## Error codes
-        ### Client side
-        four hundred
-    """)
-    assert pairs(reference_edges(nodes)) == {(0, 1)}
-
-
-def test_the_closest_section_of_a_name_is_meant() -> None:
-    nodes = document("""
-        # Linux
-        Do as step 2 says.
-        ## Step 2
-        on Linux
-        # Windows
-        Do as step 2 says.
-        ## Step 2
-        on Windows
-        # Elsewhere
-        Do as step 2 says.
-    """)
-    assert pairs(reference_edges(nodes)) == {(0, 1), (2, 3), (4, 1)}
-
-
-def test_the_longest_name_wins_and_hides_those_inside_it() -> None:
-    nodes = document("""
-        # Skill
-        Obey the rate limits for uploads.
-        ## Rate limits
-        general
-        ## Rate limits for uploads
-        special
-        ## Uploads
-        other
-    """)
-    assert pairs(reference_edges(nodes)) == {(0, 2)}
-
-
-def test_files_are_named_by_link_path_and_name() -> None:
-    nodes = document("""
-        # Skill
-        See [the reference](references/api%20v2.md#paging).
-        See `references/style.md`.
-        See style.md.
-        See [nothing](missing.md) or [mail](mailto:a@example.com).
-        === references/api v2.md
-        # Interface
-        calls
-        ## Paging
-        pages
-        See [style](../references/style.md) and [up](../SKILL.md#nowhere).
-        === references/style.md
-        words
-        [main]: ../SKILL.md
-    """)
-    assert pairs(reference_edges(nodes)) == {(0, 5), (1, 7), (2, 7), (6, 7), (6, 0), (8, 0)}
+@pytest.mark.parametrize(("source", "expected"), cases(REFERENCES))
+def test_references(source: str, expected: set[tuple[int, int]]) -> None:
+    edges = reference_edges(document(source))
+    assert pairs(edges) == expected
+    assert {(edge.kind, edge.weight) for edge in edges} <= {(EdgeKind.REFERENCE, 1.0)}
 
 
 # ---- condition
 
 
-def test_a_precondition_constrains_the_next_step_of_its_section() -> None:
-    nodes = document("""
-        # Deploy
-        step: Fetch the script.
-        precondition: Make sure that the tests pass.
-        concept: Deploying takes a minute.
-        step: Run the script.
-        step: Watch the log.
-        # Undo
-        step: Run it backwards.
-    """)
-    assert condition_edges(nodes) == (Edge(1, 3, EdgeKind.CONDITION, 1.0),)
+CONDITIONS = """
+---- a precondition constrains the next step of its section: 1-3
+# Deploy
+step: Fetch the script.
+precondition: Make sure that the tests pass.
+concept: Deploying takes a minute.
+step: Run the script.
+step: Watch the log.
+# Undo
+step: Run it backwards.
+---- the nearest heading can hold the cue: 0-1
+# Prerequisites
+precondition: Docker
+step: Go.
+---- a named section goes before the next step: 0-4
+# Skill
+precondition: Save the file before step 2.
+step: Look around.
+## Step 1
+step: Open it.
+## Step 2
+concept: This takes long.
+step: Overwrite it.
+---- a shared code span goes before the next step: 0-2
+# Prerequisites
+precondition: `API_TOKEN` must be set.
+step: Look around.
+# Work
+step: Run with `API_TOKEN`.
+step: Stop `API_TOKEN`.
+---- another code span of a step does not count: 0-1
+# Prerequisites
+precondition: `API_TOKEN` must be set.
+step: Look around.
+# Work
+step: Run with `LOG_LEVEL`.
+---- a precondition after its step constrains the step before: 2-1
+# Build
+step: Unpack it.
+step: Build it.
+precondition: Requires a compiler.
+# Test
+step: Test it.
+---- the first step of a section can be the one before: 1-0
+# A
+step: Go.
+precondition: Requires Docker.
+---- the first step of a section can be the one before, in another section: 2-1
+# A
+step: Go.
+# B
+step: Run.
+precondition: Requires Docker.
+---- a section without steps constrains what follows it: 0-1
+# Skill
+## Prerequisites
+precondition: Docker must run.
+## Usage
+step: Start it.
+"""
+
+
+@pytest.mark.parametrize(("source", "expected"), cases(CONDITIONS))
+def test_conditions(source: str, expected: set[tuple[int, int]]) -> None:
+    edges = condition_edges(document(source))
+    assert pairs(edges) == expected
+    assert {(edge.kind, edge.weight) for edge in edges} <= {(EdgeKind.CONDITION, 1.0)}
 
 
 @pytest.mark.parametrize(
@@ -316,76 +429,6 @@ def test_cues(text: str) -> None:
 )
 def test_no_condition(source: str) -> None:
     assert condition_edges(document(source)) == ()
-
-
-def test_the_nearest_heading_can_hold_the_cue() -> None:
-    assert pairs(condition_edges(document("# Prerequisites\nprecondition: Docker\nstep: Go."))) == {(0, 1)}
-
-
-def test_a_named_section_goes_before_the_next_step() -> None:
-    nodes = document("""
-        # Skill
-        precondition: Save the file before step 2.
-        step: Look around.
-        ## Step 1
-        step: Open it.
-        ## Step 2
-        concept: This takes long.
-        step: Overwrite it.
-    """)
-    assert pairs(condition_edges(nodes)) == {(0, 4)}
-
-
-def test_a_shared_code_span_goes_before_the_next_step() -> None:
-    nodes = document("""
-        # Prerequisites
-        precondition: `API_TOKEN` must be set.
-        step: Look around.
-        # Work
-        step: Run with `API_TOKEN`.
-        step: Stop `API_TOKEN`.
-    """)
-    assert pairs(condition_edges(nodes)) == {(0, 2)}
-
-
-def test_another_code_span_of_a_step_does_not_count() -> None:
-    nodes = document("""
-        # Prerequisites
-        precondition: `API_TOKEN` must be set.
-        step: Look around.
-        # Work
-        step: Run with `LOG_LEVEL`.
-    """)
-    assert pairs(condition_edges(nodes)) == {(0, 1)}
-
-
-def test_a_precondition_after_its_step_constrains_the_step_before() -> None:
-    nodes = document("""
-        # Build
-        step: Unpack it.
-        step: Build it.
-        precondition: Requires a compiler.
-        # Test
-        step: Test it.
-    """)
-    assert pairs(condition_edges(nodes)) == {(2, 1)}
-
-
-def test_the_first_step_of_a_section_can_be_the_one_before() -> None:
-    assert pairs(condition_edges(document("# A\nstep: Go.\nprecondition: Requires Docker."))) == {(1, 0)}
-    nodes = document("# A\nstep: Go.\n# B\nstep: Run.\nprecondition: Requires Docker.")
-    assert pairs(condition_edges(nodes)) == {(2, 1)}
-
-
-def test_a_section_without_steps_constrains_what_follows_it() -> None:
-    nodes = document("""
-        # Skill
-        ## Prerequisites
-        precondition: Docker must run.
-        ## Usage
-        step: Start it.
-    """)
-    assert pairs(condition_edges(nodes)) == {(0, 1)}
 
 
 # ---- all kinds
@@ -495,80 +538,3 @@ def test_the_edges_of_the_samples_are_what_they_were(sample_pager: SkillPager) -
 def test_names_are_specific_and_short(heading: str, text: str, named: bool) -> None:
     nodes = document(f"# Skill\n{text}\n## {heading}\nnode")
     assert pairs(reference_edges(nodes)) == ({(0, 1)} if named else set())
-
-
-def test_every_mention_counts_once_whatever_stands_before_it() -> None:
-    nodes = document("""
-        # Skill
-        Rate limits, [no](missing.md), [here](#rate-limits), rate limits for uploads, error codes and rate limits.
-        # Rate limits
-        one
-        # Error codes
-        two
-        # Rate limits for downloads
-        three
-        # Rate
-        four
-    """)
-    assert pairs(reference_edges(nodes)) == {(0, 1), (0, 2)}
-
-
-def test_a_link_may_stand_in_brackets_carry_a_title_or_lead_to_a_file_with_an_unknown_anchor() -> None:
-    nodes = document("""
-        # Skill
-        See [a](<references/a.md> "A title").
-        See [b](references/b.md#nowhere).
-        See [up](../SKILL.md).
-        [c]: <references/a.md#second>
-        === references/a.md
-        # First
-        one
-        ## Second
-        two
-        === references/b.md
-        # First
-        three
-        See [a](a.md#FIRST) and [b](references/a.md).
-    """)
-    assert pairs(reference_edges(nodes)) == {(0, 4), (1, 6), (3, 4), (3, 5), (7, 4)}
-
-
-def test_headings_with_the_same_text_are_numbered_by_file() -> None:
-    nodes = document("""
-        # Skill
-        Go [x](#notes), [y](#notes-1), [z](#notes-2) and [w](b.md#notes).
-        ## Notes
-        one
-        ## Other
-        two
-        ## Notes
-        three
-        ## Between
-        four
-        ## Notes
-        five
-        === b.md
-        # Notes
-        six
-    """)
-    assert pairs(reference_edges(nodes)) == {(0, 1), (0, 3), (0, 5), (0, 6)}
-
-
-def test_an_identifier_names_the_section_of_its_own_heading() -> None:
-    nodes = document("""
-        # Start
-        Call fetch_all() now.
-        # Using fetch_all
-        one
-        ## About put_one
-        ### Deep
-        two
-        ### Other
-        Call put_one() here.
-    """)
-    assert pairs(reference_edges(nodes)) == {(0, 1)}
-
-
-def test_names_may_follow_each_other_without_a_word_between() -> None:
-    nodes = document("# Skill\nRate limits error codes.\n# Rate limits\none\n# Error codes\ntwo")
-    assert pairs(reference_edges(nodes)) == {(0, 1), (0, 2)}

@@ -161,18 +161,13 @@ def test_no_construct_takes_more_than_its_size(step: str, torture: Torture, tmp_
             problems.append(f"{name}: {one.memory / small:.0f} bytes a character")
     gc.unfreeze()
     torture.record(f"{step}: constructs", len(found))
+    times = {name: 1e6 * each.seconds / characters[name][1] for name, each in found.items()}
+    memory = {name: each.memory / characters[name][0] for name, each in found.items()}
+    exponents = {name: each.exponent for name, each in found.items()}
     for what, unit, figures in (
-        (
-            "CPU time",
-            "µs a character",
-            {name: 1e6 * each.seconds / characters[name][1] for name, each in found.items()},
-        ),
-        (
-            "memory",
-            "bytes a character",
-            {name: each.memory / characters[name][0] for name, each in found.items()},
-        ),
-        ("exponent of the time", "", {name: each.exponent for name, each in found.items()}),
+        ("CPU time", "µs a character", times),
+        ("memory", "bytes a character", memory),
+        ("exponent of the time", "", exponents),
     ):
         worst = max(figures, key=lambda name: figures[name])
         torture.record(f"{step}: {what}, median", sorted(figures.values())[len(figures) // 2], unit)
