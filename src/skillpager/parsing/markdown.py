@@ -63,6 +63,8 @@ class _State(StateBlock):
     def push(self, ttype: str, tag: str, nesting: Literal[-1, 0, 1]) -> Token:
         # the tokens of a list of empty items take a hundred times its memory, so each is as small as can be
         self.level -= nesting < 0
+        if ttype in ("td_close", "th_close") and not self.parts[-1].content:
+            del self.parts[-2:]  # an empty cell: the parser fills up every short row of a wide table
         token = Token(ttype, tag, nesting, attrs=_NONE, meta=_NONE, level=self.level)
         self.level += nesting > 0
         if nesting >= 0:
