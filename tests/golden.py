@@ -58,30 +58,23 @@ QUERIES = {
 
 # arguments of `skillpager ask` by golden file
 ASKED = {
-    "ask-one.md": (
-        "Restore a single table from last night's dump.",
-        "examples/skills",
-        "--max-tokens",
-        "500",
-    ),
+    "ask-one.md": ("Restore a single table from last night's dump.", "--max-tokens", "500"),
     "ask-two.md": (
         "Find the commit that broke the build. Then restore one table from last night's dump.",
-        "examples/skills",
-        "--max-tokens",
-        "900",
+        *("--max-tokens", "900"),
     ),
     "ask-three.md": (
         "Three things:\n- A pod restarts again and again with exit code 137.\n- We get 429 answers in bursts, how long should "
         "the client wait?\n- The rows of the CSV file are duplicated.",
-        "examples/skills",
     ),
-    "ask-none.md": ("Which vaccine do I need for travel to Kenya?", "examples/skills"),
+    "ask-none.md": ("Which vaccine do I need for travel to Kenya?",),
 }
 
 
 def asked_text(name: str, cache: Path) -> str:
     """Return what `skillpager ask` prints, without the folder of the sample skills."""
-    done = invoke("ask", *ASKED[name], "--quiet", env=environment(cache))
+    query, *options = ASKED[name]
+    done = invoke("ask", query, "examples/skills", *options, "--quiet", env=environment(cache))
     return done.out.replace(f"{SAMPLES}/", "{samples}/")
 
 
@@ -253,18 +246,15 @@ def internals(folder: Path) -> Iterator[tuple[str, str]]:
 def main() -> None:
     """Write every golden file."""
     FOLDER.mkdir(exist_ok=True)
-    with tempfile.TemporaryDirectory() as folder:
-        pager = SkillPager(settings=Settings(cache_dir=Path(folder)))
-        for name, text in golden_texts(pager):
-            (FOLDER / name).write_text(text, encoding="utf-8", newline="")
-        pager.close()
-        for name, text in internals(Path(folder) / "hashing"):
-            (FOLDER / name).write_text(text, encoding="utf-8", newline="")
-        for name in ASKED:
-            text = asked_text(name, Path(folder) / "asked")
-            (FOLDER / name).write_text(text, encoding="utf-8", newline="")
-        text = "\n".join(messages(Path(folder), lambda name: make(MISTAKES[name], Path(folder))))
-        (FOLDER / MESSAGES).write_text(text, encoding="utf-8", newline="")
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        with closing(SkillPager(settings=Settings(cache_dir=folder))) as pager:
+            texts = dict(golden_texts(pager))
+        texts |= dict(internals(folder / "hashing"))
+        texts |= {name: asked_text(name, folder / "asked") for name in ASKED}
+        texts[MESSAGES] = "\n".join(messages(folder, lambda name: make(MISTAKES[name], folder)))
+    for name, text in texts.items():
+        (FOLDER / name).write_text(text, encoding="utf-8", newline="")
     sys.stderr.write(
         f"{len(list(FOLDER.iterdir()))} golden files in tests/golden: review the diff like code\n"
     )

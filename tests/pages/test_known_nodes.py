@@ -1,4 +1,4 @@
-"""Pages for a reader who has some of the nodes, and what of a skill or of some nodes a ceiling allows."""
+"""Pages for a reader who has some of the nodes."""
 
 import re
 
@@ -42,20 +42,3 @@ def test_marks_and_json_say_which_gaps_the_reader_has(pager: SkillPager) -> None
     ids = {node.id for node in plain.nodes}
     assert [gap["known"] for gap in gaps] == [set(gap["nodes"]) <= ids for gap in gaps]
     assert {gap["known"] for gap in gaps} == {True, False}
-
-
-@pytest.mark.parametrize("limit", [0, 20, 60, 200, 700, 1500])
-@pytest.mark.parametrize("known", [(), ("n0", "n1", "n2", "n3", "n4", "n5", "n6", "n7")])
-def test_whole_within_a_ceiling_is_the_beginning(
-    pager: SkillPager, limit: int, known: tuple[str, ...]
-) -> None:
-    page = pager.whole(SKILL, max_tokens=limit, show="read", known=known)
-    assert page.tokens <= limit
-    shown = [node.ordinal for node in page.nodes]
-    named = [int(node[1:]) for gap in page.omitted if gap.known for node in gap.nodes]
-    assert sorted([*shown, *named]) == list(range(len(shown) + len(named)))
-    if limit >= 200:
-        assert shown  # also when the nodes that it begins with are known: so one reads on
-        last = page.omitted[-1]
-        mark = page.text.splitlines()[-1]
-        assert mark.startswith(f"[… L{last.start_line}-{last.end_line}")

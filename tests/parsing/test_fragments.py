@@ -16,35 +16,14 @@ from skillpager.types import Fragment, Heading, SourceFile, Tile, TileKind
 
 # what makes a parser stumble, one piece a line; a form feed, a line separator and a zero among them
 PIECES = [
-    *(
-        "# ",
-        "## ",
-        "- ",
-        "  - ",
-        "1. ",
-        "> ",
-        "```",
-        "~~~",
-        "`",
-        "| a | b |",
-        "|---|---|",
-        "---",
-        "===",
-        "***",
-    ),
+    *("# ", "## ", "- ", "  - ", "1. ", "> ", "```", "~~~", "`", "| a | b |", "|---|---|", "---", "===", "***"),
     *("\n", "\n\n", "\r\n", "\r", "\t", "    ", "\ufeff", "\u2028", "\f", "\0"),
     *("[x]: http://a.b", "<div>", "</div>", "<!--", "-->", "<pre>", "<tag>\n", "</tag>\n", "\n```\n"),
     *("Sentence one. Two!", "If so, go. Then", "note:", "e.g. ", "。好"),
-]
+]  # fmt: skip
 
 # Markdown-like text: the pieces in any order
-MARKDOWN = st.lists(
-    st.one_of(
-        st.sampled_from(PIECES),
-        st.text(max_size=12),
-    ),
-    max_size=40,
-).map("".join)
+MARKDOWN = st.lists(st.sampled_from(PIECES) | st.text(max_size=12), max_size=40).map("".join)
 
 
 def file_of(text: str) -> SourceFile:

@@ -20,37 +20,11 @@ from skillpager.parsing.markdown import (
 Part = tuple[str, int, list[int] | None, str]
 
 # lines of tables, and what ends them
-LINES = st.sampled_from(
-    [
-        *(
-            "| a | b |",
-            "|---|---|",
-            "a | b",
-            "--|:-:",
-            "| a",
-            "|",
-            "||",
-            "| | |",
-            "| c \\| d | `e` |  |",
-            "|a|b|c|",
-        ),
-        *(
-            "",
-            "    | a | b |",
-            "  | a | b |",
-            "text",
-            "2. x",
-            "1. x",
-            "- x",
-            "> x",
-            "# A",
-            "***",
-            "```",
-            "<div>",
-        ),
-        *("[a]: b", "[a]:", "\0 | \0", "| a |\r| b |", "'"),
-    ]
-)
+LINES = st.sampled_from([
+    *("| a | b |", "|---|---|", "a | b", "--|:-:", "| a", "|", "||", "| | |", "| c \\| d | `e` |  |", "|a|b|c|"),
+    *("", "    | a | b |", "  | a | b |", "text", "2. x", "1. x", "- x", "> x", "# A", "***", "```", "<div>"),
+    *("[a]: b", "[a]:", "\0 | \0", "| a |\r| b |", "'"),
+])  # fmt: skip
 PREFIX = st.sampled_from(["", "", "", "> ", "- ", "  ", "> - ", "   "])
 
 

@@ -250,23 +250,8 @@ def test_texts_that_are_no_skill_are_refused(files: list[tuple[str, str]]) -> No
 
 _PARTS = [
     *(".md", ".MARKDOWN", ".mar\u212adown", "%2emd", ".%6d%44", ".%4Darkdown", "md", "&#46;md", ".&#x6d;d"),
-    *(
-        "&period;md",
-        "&percnt;2emd",
-        "\\.md",
-        ".\\md",
-        "a",
-        "/",
-        "[a](",
-        "[a](<",
-        ">",
-        ")",
-        "`",
-        " ",
-        "\n",
-        "]: ",
-    ),
-]
+    *("&period;md", "&percnt;2emd", "\\.md", ".\\md", "a", "/", "[a](", "[a](<", ">", ")", "`", " ", "\n", "]: "),
+]  # fmt: skip
 
 
 @given(st.lists(st.sampled_from(_PARTS), max_size=8).map("".join))
