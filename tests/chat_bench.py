@@ -2,24 +2,22 @@
 
 import hashlib
 import json
-import logging
 import re
 import time
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from typer.testing import CliRunner
-
+import cli_process
+from cli_process import Ran
 from openai_server import Asked, OpenAIServer, Reply, completion, endpoint_at
 from skillpager.bench.data.chat import Asked as Outcome
 from skillpager.bench.data.folder import QUERIES, SKILLS, BenchFolder
 from skillpager.bench.data.records import QueryRecord, SelectionRecord, SkillRecord, write_records
 from skillpager.bench.judge.judges import Case, Docket, Judging, choose_methods, collect_cases, judge_cases
 from skillpager.bench.judge.votes import VOTES, VotedJudge, ask_votes, judge_id
-from skillpager.cli.app import app
 from skillpager.parsing.skill import find_entry, read_skill
 from skillpager.remote.endpoint import Endpoint
 
@@ -156,22 +154,6 @@ def replies(*bodies: Any) -> list[Reply]:
     return [completion(body if isinstance(body, str) else json.dumps(body), usage=USAGE) for body in bodies]
 
 
-@dataclass(frozen=True)
-class Said:
-    """What a command said within this process."""
-
-    code: int
-    out: str
-    err: str
-
-
-def invoke(*arguments: str | Path, **variables: str) -> Said:
-    """Run a command within this process, which spares the imports of a new one."""
-    root, ours = logging.getLogger(), logging.getLogger("skillpager")
-    handlers, level = list(root.handlers), ours.level
-    try:
-        done = CliRunner().invoke(app, list(map(str, arguments)), env=variables, catch_exceptions=False)
-    finally:
-        root.handlers[:] = handlers
-        ours.setLevel(level)
-    return Said(done.exit_code, done.stdout, done.stderr)
+def invoke(*arguments: str | Path, **variables: str) -> Ran:
+    """Run a command in the current folder, within this process."""
+    return cli_process.invoke(*arguments, env=variables, cwd=Path.cwd())

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from chat_bench import Said, invoke, judge_by_length, write_good
+from chat_bench import invoke, judge_by_length, write_good
 from cli_help import examples
+from cli_process import Ran
 from evidence_folder import write_evidence_folder
 from openai_server import Asked, OpenAIServer, Reply, embedding, embeddings
 from skillpager.bench.data.folder import BenchFolder
@@ -86,7 +87,7 @@ class Session:
 
     def __init__(self, folder: Path, variables: dict[str, str]) -> None:
         self.folder = folder
-        self.said: dict[str, Said] = {}
+        self.said: dict[str, Ran] = {}
         self._variables = variables
 
     def paste(self, lines: str) -> None:

@@ -116,14 +116,3 @@ def test_pages_are_read_on_a_phone_without_asking_anybody_else(phone: Page, site
     assert wide == []
     assert said == []
     assert {url for url in asked if not url.startswith(address)} == set()
-
-
-@needs_chromium
-def test_the_search_finds_a_setting(browser: Browser, address: str) -> None:
-    with browser.new_context() as context:
-        page = context.new_page()
-        page.goto(address)
-        page.keyboard.press("/")
-        page.keyboard.type("max_cache_bytes")
-        page.locator(".md-search-result__link").first.wait_for()
-        assert "settings/" in str(page.locator(".md-search-result__link").first.get_attribute("href"))

@@ -45,6 +45,7 @@ TEXTS = [
     "🚀🚀🚀",
     "word " * 400,
     "\x00\t\n ",
+    "half \udcff character",
 ]
 # text, another way to say it, something else with a word of it
 PARAPHRASES = [
@@ -90,18 +91,7 @@ every_encoder = pytest.mark.parametrize(
 @every_encoder
 def test_rows_are_unit_length_and_one_per_text(local: Encoder) -> None:
     assert_unit_rows(local.encode_documents(TEXTS), len(TEXTS), local.dim)
-
-
-@every_encoder
-def test_no_text_gives_no_rows(local: Encoder) -> None:
     assert_unit_rows(local.encode_documents([]), 0, local.dim)
-
-
-@every_encoder
-def test_rows_keep_the_order_of_the_texts(local: Encoder) -> None:
-    order = np.random.default_rng(0).permutation(len(TEXTS))
-    shuffled = local.encode_documents([TEXTS[place] for place in order])
-    np.testing.assert_array_equal(shuffled, local.encode_documents(TEXTS)[order])
 
 
 @every_encoder
@@ -109,18 +99,7 @@ def test_a_row_does_not_depend_on_the_texts_beside_it(local: Encoder) -> None:
     rows = local.encode_documents(TEXTS)
     for text, row in zip(TEXTS, rows, strict=True):
         np.testing.assert_array_equal(local.encode_query(text), row)
-
-
-@every_encoder
-def test_equal_texts_have_equal_rows_and_others_do_not(local: Encoder) -> None:
-    rows = local.encode_documents(TEXTS)
-    np.testing.assert_array_equal(rows[0], rows[6])
     assert rows[0] @ rows[2] < 0.9
-
-
-@every_encoder
-def test_half_a_character_is_no_obstacle(local: Encoder) -> None:
-    assert_unit_rows(local.encode_documents(["half \udcff character"]), 1, local.dim)
 
 
 # ---- builtin
@@ -261,15 +240,10 @@ def test_the_model_card_describes_the_shipped_bytes() -> None:
     card = (builtin.MODEL_FOLDER / "README.md").read_text(encoding="utf-8")
     assert digest in card
     assert "Apache-2.0" in card
-
-
-def test_training_tells_how_near_the_small_model_is_to_the_one_it_was_made_from() -> None:
-    folder = builtin.MODEL_FOLDER
-    export = json.loads((folder / "training.json").read_text(encoding="utf-8"))["export"]
-    assert export["sha256"] == hashlib.sha256((folder / "model.onnx").read_bytes()).hexdigest()
+    export = json.loads((builtin.MODEL_FOLDER / "training.json").read_text(encoding="utf-8"))["export"]
+    assert export["sha256"] == digest
     assert export["mean_cosine"] > 0.995
     assert export["least_cosine"] > 0.98
-    card = (folder / "README.md").read_text(encoding="utf-8")
     assert f"cosine mean {export['mean_cosine']}, least {export['least_cosine']}" in card
 
 
@@ -436,14 +410,6 @@ def test_the_prompt_for_queries_is_used(tiny_model: Path) -> None:
     plain, prompted = encoder.encode_documents(["check the logs", "question: check the logs"])
     np.testing.assert_allclose(query, prompted, atol=1e-6)
     assert query @ plain < 0.99
-
-
-def test_many_threads_use_one_sentence_transformers_model(tiny_model: Path) -> None:
-    encoder = SentenceTransformersEncoder(str(tiny_model), device="cpu")
-    with ThreadPoolExecutor(8) as pool:
-        rows = list(pool.map(encoder.encode_query, TEXTS * 3))
-    for text, row in zip(TEXTS * 3, rows, strict=True):
-        np.testing.assert_allclose(row, encoder.encode_query(text), atol=1e-6)
 
 
 def test_a_model_that_gives_no_numbers_is_reported(tiny_model: Path) -> None:
