@@ -54,7 +54,7 @@ def mcp(
     from skillpager.mcp import server as mcp_server
     from skillpager.mcp.tools import DEFAULT_CEILING, ToolOptions
 
-    tools = ToolOptions(DEFAULT_CEILING if ceiling is None else ceiling, resend, options.scope)
+    tools = ToolOptions(DEFAULT_CEILING if ceiling is None else ceiling, resend)
     library = open_library(folders or [], options)
     if http and (missing := missing_skills(library)):
         note(missing)

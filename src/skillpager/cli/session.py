@@ -14,7 +14,7 @@ from skillpager.errors import SettingsError, SkillError, install_command
 from skillpager.library import Library, locate, settings_filter
 from skillpager.library.discovery import search_folders, shown_folders
 from skillpager.library.published import published_skills
-from skillpager.parsing.skill import decode
+from skillpager.parsing.skill import SCOPES, decode
 from skillpager.settings import (
     DEFAULT_LIBRARY,
     INDEX_FOLDER,
@@ -40,7 +40,10 @@ def choose_settings(options: StoreOptions) -> Settings:
         check_library(chosen.get("library", DEFAULT_LIBRARY))
     except ValueError as error:
         raise SettingsError(f"--library is {chosen['library']!r}: {error}.") from error
-    return replace(load_settings(), **chosen)
+    settings = replace(load_settings(), **chosen)
+    if settings.scope not in SCOPES:
+        raise SettingsError(f"Unknown scope {settings.scope!r}: choose one of {', '.join(SCOPES)}.")
+    return settings
 
 
 def library_name(settings: Settings) -> str | None:

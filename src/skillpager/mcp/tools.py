@@ -20,7 +20,6 @@ from skillpager.pages.assemble import folder_line
 from skillpager.pages.render import notice_of, omissions_of, skill_tag, tag_of
 from skillpager.parsing.folder import own_folder, read_own_file
 from skillpager.parsing.lines import split_lines
-from skillpager.parsing.skill import SCOPES
 from skillpager.settings import MAX_QUERY_CHARS
 from skillpager.types import Node, Page, SkillIndex, Style
 
@@ -28,13 +27,10 @@ from skillpager.types import Node, Page, SkillIndex, Style
 DEFAULT_CEILING = 12_000
 # the marks alone of a page with many gaps take some hundred tokens
 LEAST_CEILING = 1_000
-DEFAULT_SEARCHED = 5
-# most skills that one search returns
-MAX_SEARCHED = 50
+DEFAULT_SEARCHED, MAX_SEARCHED = 5, 50  # skills that one search returns
 # characters of a description in a list: all that the Agent Skills specification allows
 DESCRIPTION_CHARS = 1024
-# the same in the answer to a search, which is read to choose
-SEARCHED_CHARS = 300
+SEARCHED_CHARS = 300  # of one in the answer to a search, which is read to choose
 
 # no file has lines with ten-digit numbers, and Python refuses to parse thousands of digits
 _LINES = re.compile(r"((?:[^\s:,]+:)?)L?(\d{1,9})(?:-L?(\d{1,9}))?", re.IGNORECASE)
@@ -54,21 +50,17 @@ class ToolOptions:
     Attributes:
         ceiling: Most tokens of a reply.
         resend: Whether to send again the nodes that a session was sent.
-        scope: `skill` or `body`; None for that of the settings.
 
     Raises:
-        SettingsError: The ceiling is too low for a page, or the scope is unknown.
+        SettingsError: The ceiling is too low for a page.
     """
 
     ceiling: int = DEFAULT_CEILING
     resend: bool = False
-    scope: str | None = None
 
     def __post_init__(self) -> None:
         if self.ceiling < LEAST_CEILING:
             raise SettingsError(f"The ceiling is {self.ceiling} tokens: it must be {LEAST_CEILING} or more.")
-        if self.scope not in (None, *SCOPES):
-            raise SettingsError(f"Unknown scope {self.scope!r}: choose one of {', '.join(SCOPES)}.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,16 +125,15 @@ class ToolCall:
 
         route = self.library.route(query, k=k, for_model=True)
         pager = self.library.pager
-        scope, most = self.options.scope or pager.settings.scope, pager.settings.max_bytes
+        scope, most = pager.settings.scope, pager.settings.max_bytes
         lines = []
         for each in route.skills:
             size = skill_tokens(each.skill, pager.token_counter, scope=scope, max_bytes=most)
             head = f"- {each.skill.name} ({chance_words(each.chance)}, {size:,} tokens)"
             description = snippet(each.skill.description, SEARCHED_CHARS)
             lines.append(f"{': '.join(filter(None, (head, description)))}\n  why: {reason_words(each)}\n")
-        head = no_fit_words(route)
-        head = head or f"The best of {route.searched:,} skills, each with the chance that the task needs it:"
-        return self._cut(f"{head}\n", lines, lambda _: "")
+        found = f"The best of {route.searched:,} skills, each with the chance that the task needs it:"
+        return self._cut(f"{no_fit_words(route) or found}\n", lines, lambda _: "")
 
     def load_skill(
         self,
@@ -178,7 +169,7 @@ class ToolCall:
             return self._page_of_several(query, budget_tokens, fill=fill, resend=resend)
         # the other tools read on where its page ends, whoever started it
         started = self.by_user or name in self.memory.started
-        index = self.library.index(name, scope=self.options.scope, for_model=not started)
+        index = self.library.index(name, for_model=not started)
         if mode == "page" and not query:
             raise SettingsError('The mode "page" needs a query: say what you are about to do.')
         if not index.nodes and mode != "outline":
@@ -213,7 +204,7 @@ class ToolCall:
 
         if file and not ids and not section:
             return self._file(name, file, lines)
-        index = self._index(name)
+        index = self.library.index(name)
         if file or sum(map(bool, (ids, section, lines))) != 1:
             raise SettingsError(
                 "Give exactly one of ids, section, lines and file: it says what to read. Only file may have "
@@ -242,7 +233,7 @@ class ToolCall:
         """Get a map of a skill: its headings with lines, tokens, and the types of their nodes."""
         from skillpager.output.outline import outline_lines, summary
 
-        index = self._index(name)
+        index = self.library.index(name)
         if not nodes:
             return self._map(index, self.options.ceiling)
         rows = list(outline_lines(index))
@@ -261,7 +252,6 @@ class ToolCall:
                 query,
                 max_tokens=most,
                 fill=fill or None,
-                scope=self.options.scope,
                 style=self._style,
                 show=lambda skill: _show(skill.name),
                 folder=True,
@@ -271,7 +261,7 @@ class ToolCall:
         page = self._within_ceiling(make, budget)
         for part in page.parts:
             self._send(part.key, part.page.nodes)
-        tag = common_tag([self._index(part.skill.name) for part in page.parts])
+        tag = common_tag([self.library.index(part.skill.name) for part in page.parts])
         complete = all(part.page.complete for part in page.parts)
         return self._page_text(page, budget, tag, complete=complete)
 
@@ -415,9 +405,6 @@ class ToolCall:
     def _style(self) -> Style:
         # gaps must be marked, and the style `plain` has no marks
         return Style.XML if self.library.pager.settings.style == Style.XML else Style.MARKED
-
-    def _index(self, name: str) -> SkillIndex:
-        return self.library.index(name, scope=self.options.scope)
 
     def _known(self, key: str, *, resend: bool) -> Collection[str]:
         return () if self.options.resend or resend else self.memory.sent.get(key, ())
