@@ -1,4 +1,4 @@
-"""Runs of the benchmark: what they write, that they resume, that they are the pager's own pages."""
+"""Runs of the benchmark: what they write, that finished methods stay, that they are the pager's own pages."""
 
 import json
 import os
@@ -118,20 +118,7 @@ def test_what_is_done_is_not_done_again(done: BenchFolder, plan: Plan) -> None:
     assert {path: path.stat().st_mtime_ns for path in done.path.rglob("*.jsonl")} == before
 
 
-def test_what_is_missing_is_made_and_put_in_its_place(
-    done: BenchFolder, data: Path, plan: Plan, tmp_path: Path
-) -> None:
-    folder = open_run(data, tmp_path / "run", plan)
-    run_methods(folder, LABELS, plan)
-    kept = folder.selections("mmr")
-    write_records(folder.selections_file("mmr"), kept[:2] + kept[3:])
-    verdicts = folder.judgments_file("evidence", "full")
-    verdicts.write_bytes(verdicts.read_bytes()[:-20])  # as a killed process leaves it
-    assert run_methods(folder, LABELS, plan) == 2
-    assert _without_times(folder) == _without_times(done)
-
-
-def test_a_killed_run_goes_on_where_it_stopped(
+def test_a_killed_run_starts_anew_and_gives_the_same(
     done: BenchFolder, data: Path, plan: Plan, tmp_path: Path
 ) -> None:
     out = tmp_path / "run"
@@ -144,12 +131,12 @@ def test_a_killed_run_goes_on_where_it_stopped(
         time.sleep(0.005)
     os.kill(process.pid, signal.SIGKILL)
     process.communicate()
+    assert first.exists()
     folder = open_run(None, out, plan)
-    made = sum(len(folder.selections(label)) for label in LABELS)
-    assert made > 0
-    total = len(LABELS) * len(folder.queries())
-    assert run_methods(folder, LABELS, plan) <= total - made + len(folder.queries())
+    assert "mmr" not in folder.entry("methods")
+    assert run_methods(folder, LABELS, plan) == len(LABELS) * len(folder.queries())
     assert _without_times(folder) == _without_times(done)
+    assert (out / "nodes.jsonl").read_bytes() == (done.path / "nodes.jsonl").read_bytes()
 
 
 def test_every_offline_method_runs(data: Path, plan: Plan, tmp_path: Path) -> None:
@@ -205,7 +192,7 @@ def test_data_without_evidence_is_refused_by_the_evidence_judge(
     open_run(other.path, None, replace(plan, judge_evidence=False))
 
 
-def test_a_failing_skill_does_not_stop_the_others(
+def test_a_run_that_stops_at_a_skill_has_finished_no_method(
     data: Path, plan: Plan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from skillpager.bench.run import selecting
@@ -221,9 +208,9 @@ def test_a_failing_skill_does_not_stop_the_others(
     monkeypatch.setattr(selecting, "page_by", fail_on_one)
     with raises(BenchError):
         run_methods(folder, ["mmr"], plan)
-    assert {record.skill for record in folder.selections("mmr")} == set(NAMES) - {NAMES[1]}
+    assert "mmr" not in folder.entry("methods")
     monkeypatch.undo()
-    assert run_methods(folder, ["mmr"], plan) == sum(query.skill == NAMES[1] for query in folder.queries())
+    assert run_methods(folder, ["mmr"], plan) == len(folder.queries()) == len(folder.selections("mmr"))
 
 
 def test_a_users_page_defaults_do_not_change_a_run(plan: Plan) -> None:

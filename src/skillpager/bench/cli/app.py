@@ -106,7 +106,7 @@ def run(
     MODULE:NAME is a strategy, encoder or classifier of your own, in an installed module or in this folder.
     A suite is a set of methods: main, offline, graph, concept, lambda, k, size, boundary, budget,
     granularity, encoder, classifier.
-    Results that are already in the folder are not computed again.
+    Methods that are finished are not run again, but for strategies of your own.
 
     \b
     Examples:

@@ -167,9 +167,9 @@ def _judge_by_model(run: "BenchFolder", docket: "Docket", votes: int, *, jobs: i
 
 def _print_judging(run: "BenchFolder", judging: "Judging") -> None:
     """Print, for each method, how many contexts were judged and how many suffice."""
-    from skillpager.bench.run.learned import noted_learned, trained_note
+    from skillpager.bench.run.learned import LEARNED, trained_note
 
-    learned = noted_learned(run.manifest())
+    learned = run.entry(LEARNED)
     seen = {method: learned[method] for method in judging.judgments if method in learned}
     if seen:
         warn(trained_note(seen, len(run.skills())))

@@ -122,6 +122,11 @@ class BenchFolder:
         path = self.path / MANIFEST
         return read_json(path, dict[str, Any]) if path.exists() else {}
 
+    def entry(self, name: str) -> dict[str, Any]:
+        """Return an entry of the manifest that is an object; empty if it is not there."""
+        found = self.manifest().get(name)
+        return found if isinstance(found, dict) else {}
+
     def update_manifest(self, changes: Mapping[str, JsonValue]) -> None:
         """Add entries to the manifest, atomically; entries of the same name are replaced."""
         merged = {**self.manifest(), **changes}

@@ -214,7 +214,6 @@ def judge_cases(
     }
     for method, records in judgments.items():
         write_records(folder.judgments_file(judge.id, method), records)
-    known = folder.manifest().get("judges")
     entry = {judge.id: {"cases": len(docket.cases), "judged": len(verdicts)}}
-    folder.update_manifest({"judges": {**(known if isinstance(known, Mapping) else {}), **entry}})
+    folder.update_manifest({"judges": {**folder.entry("judges"), **entry}})
     return Judging(judge.id, verdicts, judgments)

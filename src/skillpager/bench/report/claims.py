@@ -93,7 +93,7 @@ def differing_parts(results: Results) -> list[str]:
     Every claim compares methods that rank nodes by the encoder's cosines. With other cosines the same λ, k
     and threshold are other methods.
     """
-    run = results.entry("run")
+    run = results.folder.entry("run")
     found = []
     encoder, text = (str(run.get(part, "unknown")) for part in ("encoder", "embedded_text"))
     if not _PAPER_ENCODER.search(encoder):

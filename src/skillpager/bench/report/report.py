@@ -147,7 +147,7 @@ def _make(part: Part, results: Results) -> Block | str:
 
 def run_facts(results: Results) -> dict[str, str]:
     """Return by name everything that the results depend on."""
-    run, data = results.entry("run"), results.entry("data")
+    run, data = results.folder.entry("run"), results.folder.entry("data")
     names = ("encoder", "embedded_text", "classifier", "splitter", "token_counter", "baselines", "style")
     facts: dict[str, object] = {
         "Data": data.get("source"),

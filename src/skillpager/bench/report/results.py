@@ -22,9 +22,9 @@ import pandas as pd
 from skillpager.bench.data.folder import MANIFEST, BenchFolder
 from skillpager.bench.data.records import JudgmentRecord, SelectionRecord, read_records
 from skillpager.bench.run.learned import (
+    LEARNED,
     classifier_folders,
     count_learned,
-    noted_learned,
     read_learned_from,
     refusal,
     trained_note,
@@ -89,7 +89,7 @@ class Results:
         """
         self.folder, self.judge, self.allow_trained = folder, judge, allow_trained
         self.manifest: JsonObject = folder.manifest()
-        run = self.entry("methods")
+        run = self.folder.entry("methods")
         known = [label for name in ("offline", *SUITES) for label in SUITES[name] if label in run]
         self.labels = tuple(dict.fromkeys([*known, *run]))
         self._rows: dict[str, pd.DataFrame] = {}
@@ -99,7 +99,7 @@ class Results:
 
     def _open(self) -> None:
         """Read skills and queries."""
-        folder, run = self.folder, self.entry("run")
+        folder, run = self.folder, self.folder.entry("run")
         records = [(skill.id, skill.subset, skill.text_sha256) for skill in folder.skills()]
         skills = pd.DataFrame(records, columns=["skill", "subset", "sha256"]).set_index("skill")
         nodes = pd.DataFrame([(node.skill, node.type) for node in folder.nodes()], columns=["skill", "type"])
@@ -116,12 +116,7 @@ class Results:
         parts = {name: str(run.get(name, "")) for name in ("encoder", "classifier")}
         known = count_learned(self.labels, self.skills["sha256"], **parts)
         # the run has noted what its encoder learned from; of shipped models it is known without it
-        self.learned = {**known, **noted_learned(self.manifest)}
-
-    def entry(self, name: str) -> Mapping[str, object]:
-        """Return an entry of the manifest; empty if it is not there."""
-        found = self.manifest.get(name)
-        return found if isinstance(found, Mapping) else {}
+        self.learned = {**known, **self.folder.entry(LEARNED)}
 
     @property
     def node_counts(self) -> "pd.Series[int]":
@@ -175,7 +170,7 @@ class Results:
     @property
     def types_learned(self) -> bool:
         """Whether the run's classifier has learned from some of the skills."""
-        folders = classifier_folders(str(self.entry("run").get("classifier", "")))
+        folders = classifier_folders(str(self.folder.entry("run").get("classifier", "")))
         return any(self.skills["sha256"].isin(read_learned_from(folder)).any() for folder in folders)
 
     @cached_property
@@ -274,7 +269,7 @@ class PublishedResults(Results):
         kinds = dict.fromkeys((*IDS, "picks"), "str") | dict.fromkeys(MEASURED, "float")
         self._published = self._read_csv(ROWS, kinds).assign(seconds=np.nan)
         self.queries = self._published.drop_duplicates("query")[["query", "skill", "difficulty"]]
-        self.learned = noted_learned(self.manifest)
+        self.learned = self.folder.entry(LEARNED)
 
     def _read(self, label: str) -> pd.DataFrame:
         rows = self._published

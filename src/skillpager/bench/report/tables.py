@@ -215,7 +215,7 @@ def parser_agreement(results: Results) -> Table | None:
 
 def judge_validation(results: Results) -> Table | None:
     """Return how well the judge agrees with people; None unless a scored validation is in the manifest."""
-    groups = results.entry("validation").get(results.judge)
+    groups = results.folder.entry("validation").get(results.judge)
     if not isinstance(groups, Mapping):
         return None
     lines: list[Row] = []

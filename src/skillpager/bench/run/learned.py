@@ -125,12 +125,6 @@ def count_learned(
     return found
 
 
-def noted_learned(manifest: Mapping[str, object]) -> dict[str, int]:
-    """Return the counts of `count_learned` that are in the manifest of a run."""
-    entry = manifest.get(LEARNED)
-    return dict(entry) if isinstance(entry, Mapping) else {}
-
-
 def describe_learned(learned: Mapping[str, int], skills: int) -> str:
     """Return who has learned from how many of the skills of a run: the beginning of a sentence."""
     names = dict.fromkeys(label.partition("@")[0].partition(":")[0] for label in learned)

@@ -8,8 +8,10 @@ import hashlib
 import time
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cache
+from itertools import product
+from typing import NamedTuple
 
 from skillpager.bench.data import to_skill
 from skillpager.bench.data.evidence import AnnotatedQuery, Document
@@ -17,7 +19,6 @@ from skillpager.bench.data.records import (
     JudgmentRecord,
     NodeRecord,
     QueryRecord,
-    Record,
     SelectionRecord,
     SkillRecord,
 )
@@ -26,6 +27,7 @@ from skillpager.bench.judge.node_types import LabelClassifier
 from skillpager.bench.run.methods import LABELS, Method, parse_method
 from skillpager.bench.run.windows import chunk_tokens_of, window_index
 from skillpager.caches import LRUCache
+from skillpager.errors import BenchError, SkillPagerError
 from skillpager.indexing import Builder
 from skillpager.pager import SkillPager
 from skillpager.settings import Settings
@@ -123,63 +125,76 @@ class Plan:
     allow_trained: bool = False
 
 
-# the queries about a skill, each with the labels of the methods to run
-Cases = Sequence[tuple[QueryRecord, Sequence[str]]]
+class Made(NamedTuple):
+    """The results of one skill: its nodes, and by method what was selected and how it was judged."""
+
+    nodes: list[NodeRecord]
+    selections: dict[str, list[SelectionRecord]]
+    judgments: dict[str, list[JudgmentRecord]]  # empty lists if nothing is judged
 
 
-def select_all(record: SkillRecord, cases: Cases, plan: Plan) -> list[Record]:
-    """Return the nodes of one skill, and its verdicts and contexts in the order of the cases.
-
-    A verdict stands before its context: a run makes a context without a verdict again.
+def select_all(
+    record: SkillRecord, queries: Sequence[QueryRecord], labels: Sequence[str], plan: Plan
+) -> Made:
+    """Return the results of methods on the queries about one skill.
 
     Raises:
-        SkillPagerError: The skill cannot be indexed, or a strategy fails.
+        BenchError: The skill cannot be indexed, or a strategy fails.
     """
-    skill = to_skill(record)
-    index = _pager(record, plan.settings, None, None).index(skill)
-    pool_tokens = sum(node.tokens for node in index.nodes)
-    made: list[Record] = [
-        NodeRecord(
-            skill=record.id,
-            id=node.id,
-            type=node.type,
-            confidence=round(node.type_confidence, 4),
-            tokens=node.tokens,
-            **asdict(node.span),
-        )
-        for node in index.nodes
-    ]
-    for query, labels in cases:
-        for method in map(parse_method, labels):
+    made = Made([], {label: [] for label in labels}, {label: [] for label in labels})
+    try:
+        skill = to_skill(record)
+        index = _pager(record, plan.settings, None, None).index(skill)
+        for node in index.nodes:
+            confidence = round(node.type_confidence, 4)
+            place = asdict(node.span)
+            made.nodes.append(
+                NodeRecord(record.id, node.id, node.type, confidence, tokens=node.tokens, **place)
+            )
+        pool_tokens = sum(node.tokens for node in index.nodes)
+        for label, query in product(labels, queries):
+            method = parse_method(label)
             pager = _pager(record, plan.settings, method.encoder, method.classifier)
             page, seconds = page_by(pager, skill, query.query, method)
-            digest = hashlib.sha256(page.text.encode()).hexdigest()
+            selection = _selection(page, query, label, pool_tokens, seconds)
             if plan.judge_evidence:
                 coverage, sufficient = judge_evidence(record, query, page.text)
-                place = (query.id, query.skill, method.label, EVIDENCE)
-                made.append(JudgmentRecord(*place, sufficient, (sufficient,), coverage, "", digest))
-            if page.selection is None:
-                raise ValueError("a page fault is no selection")
-            picks, skipped = page.selection.picks, page.selection.skipped
-            made.append(
-                SelectionRecord(
-                    query=query.id,
-                    skill=query.skill,
-                    method=method.label,
-                    nodes=tuple(node.id for node in page.nodes),
-                    picks=tuple(pick.node.id for pick in picks),
-                    types=dict(sorted(Counter(str(node.type) for node in page.nodes).items())),
-                    pool_nodes=len(picks) + len(skipped),
-                    tokens=page.tokens,
-                    full_tokens=page.full_tokens,
-                    node_tokens=sum(node.tokens for node in page.nodes),
-                    pool_tokens=pool_tokens,
-                    seconds=round(seconds, 6),
-                    context=page.text if plan.keep_contexts else None,
-                    context_sha256=digest,
+                votes, digest = (sufficient,), selection.context_sha256
+                made.judgments[label].append(
+                    JudgmentRecord(
+                        query.id, query.skill, label, EVIDENCE, sufficient, votes, coverage, "", digest
+                    )
                 )
-            )
+            if not plan.keep_contexts:
+                selection = replace(selection, context=None)
+            made.selections[label].append(selection)
+    except SkillPagerError as error:
+        raise BenchError(f"The run stopped at the skill {record.id}: {error}") from error
     return made
+
+
+def _selection(
+    page: Page, query: QueryRecord, label: str, pool_tokens: int, seconds: float
+) -> SelectionRecord:
+    if page.selection is None:
+        raise ValueError("a page fault is no selection")
+    picks, skipped = page.selection.picks, page.selection.skipped
+    return SelectionRecord(
+        query=query.id,
+        skill=query.skill,
+        method=label,
+        nodes=tuple(node.id for node in page.nodes),
+        picks=tuple(pick.node.id for pick in picks),
+        types=dict(sorted(Counter(str(node.type) for node in page.nodes).items())),
+        pool_nodes=len(picks) + len(skipped),
+        tokens=page.tokens,
+        full_tokens=page.full_tokens,
+        node_tokens=sum(node.tokens for node in page.nodes),
+        pool_tokens=pool_tokens,
+        seconds=round(seconds, 6),
+        context=page.text,
+        context_sha256=hashlib.sha256(page.text.encode()).hexdigest(),
+    )
 
 
 def _pager(skill: SkillRecord, settings: Settings, encoder: str | None, classifier: str | None) -> SkillPager:
