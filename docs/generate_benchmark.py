@@ -124,7 +124,7 @@ def equal_budgets(run: str) -> str:
 
 def claim_counts(run: str) -> str:
     """Return how many claims came out as in the paper, in words."""
-    outcomes = Counter(each.outcome for each in check_claims(results_of(run)))
+    outcomes = Counter(check_claims(results_of(run))["outcome"])
     told = [f"{outcomes[each]} {each}" for each in Outcome if outcomes[each]]
     return f"Of {outcomes.total()} claims that can be checked here came out: {', '.join(told)}.\n"
 

@@ -150,11 +150,8 @@ def test_ablations_are_on_the_ground_truth_where_there_is_one(tmp_path: Path) ->
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Results:
-    """A run of every suite, whose judge was compared with people."""
-    folder = write_results(tmp_path_factory.mktemp("run"), whole_run())
-    people = {"all": {"cases": 20, "rate": 0.9, "kappa": 0.75}}
-    folder.update_manifest({"validation": {"evidence": people}})
-    return Results(folder, "evidence")
+    """A run of every suite."""
+    return results_of(tmp_path_factory.mktemp("run"), whole_run())
 
 
 @pytest.fixture(scope="module")

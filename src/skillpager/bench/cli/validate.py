@@ -77,7 +77,7 @@ def score(
     ],
     judge: JudgeName,
 ) -> None:
-    """Report how people agree with the judge, and store it for `bench report`.
+    """Report how people agree with the judge.
 
     Agreement and Cohen's kappa with 95 % bootstrap intervals, beside the paper's, in all and by vote pattern.
 

@@ -204,15 +204,4 @@ def score_sheets(folder: BenchFolder, judge: str, sheets: Sequence[Path]) -> lis
                 part = own if name == ALL else own[own["pattern"] == name]
                 agreement = measure_agreement(list(part["label"]), list(part["rated"]), list(LABELS))
                 groups.append(Group(str(annotator), name, agreement))
-    noted = {
-        group.name: {
-            "cases": group.agreement.cases,
-            "rate": group.agreement.rate.value,
-            "kappa": group.agreement.kappa.value if group.agreement.kappa else None,
-        }
-        for group in groups
-        if group.sheet == groups[0].sheet
-    }
-    known = folder.manifest().get(VALIDATION)
-    folder.update_manifest({VALIDATION: {**(known if isinstance(known, Mapping) else {}), judge: noted}})
     return groups

@@ -1,17 +1,18 @@
 """The paper's claims about pairs of methods, and whether each holds on a run that can be compared with it.
 
-`data/claims.csv` has the claims, with the fields of `Claim`.
+`data/claims.csv` has the claims.
 """
 
 import re
-from dataclasses import dataclass
 from enum import StrEnum
+
+import pandas as pd
 
 from skillpager.bench.judge.judges import EVIDENCE
 from skillpager.bench.report import paper
 from skillpager.bench.report.results import Results
-from skillpager.bench.report.statistics import FRAGMENT_REDUCTION, SUFFICIENCY, Interval, Measure, bootstrap
-from skillpager.bench.report.tables import Table, frame
+from skillpager.bench.report.statistics import FRAGMENT_REDUCTION, SUFFICIENCY, Interval, bootstrap
+from skillpager.bench.report.tables import Table
 
 # differences of less than this, in percentage points, count as none: the paper calls 3.3 points of the full
 # document's sufficiency “statistical non-inferiority” (§5.2.1) and 3 points of chunks “comparable”
@@ -30,61 +31,36 @@ class Outcome(StrEnum):
 _PAPER_ENCODER = re.compile(r"(^|[/:])bge-m3($|:)", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
-class Claim:
-    """A claim of the paper: how a first method does against a second one."""
-
-    text: str
-    first: str
-    second: str
-    # the paper's difference, first minus second, points; None where it gives a bound only
-    paper: float | None
-    expectation: str  # how the first should do: `higher`, `lower`, `alike` or `no higher`
-    measure: Measure = SUFFICIENCY  # or token reduction
-    margin: float = MARGIN  # differences of less count as none, points
-    scope: str = "all"  # its queries: `all`, or those of `ablation`, `small skills` or `large skills`
-
-
+# `text`; the labels `first` and `second` of two methods; `paper`: their difference there, first minus second,
+# points, NaN where it gives a bound only; `expectation`: how the first should do (`higher`, `lower`, `alike`,
+# `no higher`); the name of a `measure`; `margin`: differences of less, in points, count as none; `scope`: its
+# queries (`all`, or those of `ablation`, `small skills` or `large skills`)
+CLAIMS = pd.read_csv(paper.DATA / "claims.csv")
 _MEASURES = {measure.name: measure for measure in (SUFFICIENCY, FRAGMENT_REDUCTION)}
-CLAIMS = tuple(
-    Claim(
-        *(row["text"], row["first"], row["second"]),
-        float(row["paper"]) if row["paper"] else None,
-        row["expectation"],
-        _MEASURES[row["measure"]],
-        float(row["margin"]),
-        row["scope"],
-    )
-    for row in paper.read_data("claims.csv")
-)
 
 
-@dataclass(frozen=True, slots=True)
-class CheckedClaim:
-    """A claim with our measurement."""
+def check_claims(results: Results) -> pd.DataFrame:
+    """Return the claims whose two methods were run and judged.
 
-    claim: Claim
-    difference: Interval  # first minus second, points; the interval draws skills
-    saved: float  # by how many points the first reduces tokens more than the second
-    outcome: Outcome  # of this run, whatever its encoder
-
-
-def check_claims(results: Results) -> list[CheckedClaim]:
-    """Return the claims whose two methods were run and judged, each checked."""
+    The columns are those of `CLAIMS`, and `difference` (the `Interval` of first minus second, points, drawn
+    over skills), `saved` (by how many points the first reduces tokens more) and `outcome` (of this run,
+    whatever its encoder).
+    """
     ablation, counts = results.ablation_skills, results.node_counts
     small = ablation & set(counts.index[counts <= paper.SIZE_BOUNDARY])
     scopes = {"all": None, "ablation": ablation, "small skills": small, "large skills": ablation - small}
-    checked = []
-    for claim in CLAIMS:
-        first, second = results.common(claim.first, claim.second, skills=scopes[claim.scope])
-        if not len(first):
-            continue
-        # both methods have the same denominators: the queries, or the tokens of the skills
-        (parts, wholes), (others, _) = map(claim.measure.sums, (first, second))
-        difference = bootstrap(parts - others, wholes, clusters=list(first["skill"])).scaled(100)
-        saved = FRAGMENT_REDUCTION.of(first) - FRAGMENT_REDUCTION.of(second)
-        checked.append(CheckedClaim(claim, difference, saved, judge_claim(difference, claim)))
-    return checked
+    checked: dict[object, tuple[Interval, float, Outcome]] = {}
+    for number, claim in CLAIMS.iterrows():
+        first, second = results.common(claim["first"], claim["second"], skills=scopes[claim["scope"]])
+        if len(first):
+            # both methods have the same denominators: the queries, or the tokens of the skills
+            (parts, wholes), (others, _) = map(_MEASURES[claim["measure"]].sums, (first, second))
+            difference = bootstrap(parts - others, wholes, clusters=list(first["skill"])).scaled(100)
+            saved = FRAGMENT_REDUCTION.of(first) - FRAGMENT_REDUCTION.of(second)
+            outcome = judge_claim(difference, claim["expectation"], claim["margin"])
+            checked[number] = difference, saved, outcome
+    columns = ["difference", "saved", "outcome"]
+    return CLAIMS.join(pd.DataFrame.from_dict(checked, orient="index", columns=columns), how="inner")
 
 
 def differing_parts(results: Results) -> list[str]:
@@ -103,22 +79,22 @@ def differing_parts(results: Results) -> list[str]:
     return found
 
 
-def judge_claim(difference: Interval, claim: Claim) -> Outcome:
-    """Return whether a difference in points meets a claim, with all of its interval."""
-    low, high, margin = difference.low, difference.high, claim.margin
+def judge_claim(difference: Interval, expectation: str, margin: float = MARGIN) -> Outcome:
+    """Return whether a difference in points is as a claim expects, with all of its interval."""
+    low, high = difference.low, difference.high
     holds, fails = {
         "higher": (low > 0, high < 0),
         "lower": (high < 0, low > 0),
         "alike": (low > -margin and high < margin, low > margin or high < -margin),
         "no higher": (high < margin, low > margin),
-    }[claim.expectation]
+    }[expectation]
     return Outcome.SAME if holds else Outcome.DIFFERENT if fails else Outcome.OPEN
 
 
 def claims_table(results: Results) -> Table | None:
     """Return the table of the paper's claims, our measurements and whether each holds; None without any."""
     checked = check_claims(results)
-    if not checked:
+    if not len(checked):
         return None
     note = (
         "A claim came out as in the paper, or not, when all of the interval says so; else it is open. "
@@ -133,15 +109,14 @@ def claims_table(results: Results) -> Table | None:
         )
     if results.judge == EVIDENCE:
         note += " Under the evidence judge the full document is sufficient by construction."
-    rows = frame(
+    rows = pd.DataFrame(
         {
-            "Claim of the paper": each.claim.text,
-            "Difference of": f"{each.claim.first} − {each.claim.second}",
-            "Paper (points)": each.claim.paper,
-            "Here (points) [95 % CI]": each.difference,
-            "Fragment red., here (points)": each.saved,
-            "Here": str(each.outcome),
+            "Claim of the paper": checked["text"],
+            "Difference of": checked["first"] + " − " + checked["second"],
+            "Paper (points)": checked["paper"],
+            "Here (points) [95 % CI]": checked["difference"],
+            "Fragment red., here (points)": checked["saved"],
+            "Here": checked["outcome"].map(str),
         }
-        for each in checked
     )
     return Table("claims", "The paper's claims on this run", rows, note)

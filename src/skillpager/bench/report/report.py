@@ -4,7 +4,6 @@ report.html    tables/<name>.csv    figures/<name>.png
 """
 
 import base64
-import logging
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -17,10 +16,7 @@ from skillpager.bench.report import claims, figures, paper, tables
 from skillpager.bench.report.figures import Picture
 from skillpager.bench.report.results import Results
 from skillpager.bench.report.tables import MISSING, Table
-from skillpager.errors import SkillPagerError
 from skillpager.files import write_file
-
-logger = logging.getLogger(__name__)
 
 TEMPLATES = Path(__file__).parent / "templates"
 
@@ -29,39 +25,30 @@ Block = Table | Picture
 Part = tuple[str, Callable[[Results], Block | None], str]
 
 
-def _beside(table: paper.PaperTable) -> Callable[[Results], Table | None]:
-    return partial(tables.beside_paper, table)
-
-
-def _sweep(table: paper.PaperTable) -> Callable[[Results], Picture | None]:
-    return partial(figures.sweep_figure, table)
-
-
 # the parts of each section, in order; a section without parts is left out
 SECTIONS: dict[str, tuple[Part, ...]] = {
     "The paper's claims": (("The paper's claims", claims.claims_table, "main"),),
     "Main results": (
-        ("Main results", _beside(paper.MAIN), "main"),
+        ("Main results", partial(tables.beside_paper, paper.MAIN), "main"),
         ("Node types", tables.node_types, "main"),
         (
             "Parser quality",
             tables.parser_agreement,
             "no node types by annotators, or the classifier has learned from them",
         ),
-        ("The judge against people", tables.judge_validation, "not scored: skillpager bench validate"),
     ),
     "Ablations": (
-        ("Concept ablation", _beside(paper.CONCEPT), "concept"),
-        ("Graph augmentation", _beside(paper.GRAPH), "graph"),
+        ("Concept ablation", partial(tables.beside_paper, paper.CONCEPT), "concept"),
+        ("Graph augmentation", partial(tables.beside_paper, paper.GRAPH), "graph"),
         ("Granularity", tables.granularity, "granularity"),
         ("Encoder", partial(tables.replaced_part, "encoder"), "encoder"),
         ("Classifier", partial(tables.replaced_part, "classifier"), "classifier"),
     ),
     "Hyperparameters": (
-        ("λ sweep", _beside(paper.LAMBDA), "lambda"),
-        ("λ sweep, figure", _sweep(paper.LAMBDA), "lambda"),
-        ("k sweep", _beside(paper.NODE_BUDGET), "k"),
-        ("k sweep, figure", _sweep(paper.NODE_BUDGET), "k"),
+        ("λ sweep", partial(tables.beside_paper, paper.LAMBDA), "lambda"),
+        ("λ sweep, figure", partial(figures.sweep_figure, paper.LAMBDA), "lambda"),
+        ("k sweep", partial(tables.beside_paper, paper.NODE_BUDGET), "k"),
+        ("k sweep, figure", partial(figures.sweep_figure, paper.NODE_BUDGET), "k"),
     ),
     "All methods": (
         ("All methods", tables.all_methods, "offline"),
@@ -100,10 +87,12 @@ def write_report(folder: BenchFolder, *, judge: str, out: Path, allow_trained: b
     sections: dict[str, list[Block]] = {}
     files: dict[str, bytes] = {}
     for section, parts in SECTIONS.items():
-        for part in parts:
-            block = _make(part, results)
-            if isinstance(block, str):
-                absent.append((part[0], block))
+        for title, make, suite in parts:
+            block = make(results)
+            if block is None:
+                reason = suite if " " in suite else f"not run: skillpager bench run --methods {suite}"
+                also = ", or its methods have learned from these skills" if results.refused_note else ""
+                absent.append((title, reason + also))
                 continue
             sections.setdefault(section, []).append(replace(block, note=f"{block.note} {note}".strip()))
             if isinstance(block, Picture):
@@ -130,19 +119,6 @@ def write_report(folder: BenchFolder, *, judge: str, out: Path, allow_trained: b
     for name, content in {"report.html": page.encode(), **files}.items():
         write_file(out / name, content)
     return [out / name for name in ("report.html", *files)]
-
-
-def _make(part: Part, results: Results) -> Block | str:
-    """Return a table or figure, or why there is none."""
-    title, make, suite = part
-    try:
-        if (made := make(results)) is not None:
-            return made
-    except SkillPagerError as error:  # a report without one table is better than none
-        logger.warning("%s: %s", title, error)
-        return str(error)
-    reason = suite if " " in suite else f"not run: skillpager bench run --methods {suite}"
-    return reason + (", or its methods have learned from these skills" if results.refused_note else "")
 
 
 def run_facts(results: Results) -> dict[str, str]:

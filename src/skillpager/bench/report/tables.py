@@ -213,28 +213,6 @@ def parser_agreement(results: Results) -> Table | None:
     )
 
 
-def judge_validation(results: Results) -> Table | None:
-    """Return how well the judge agrees with people; None unless a scored validation is in the manifest."""
-    groups = results.folder.entry("validation").get(results.judge)
-    if not isinstance(groups, Mapping):
-        return None
-    lines: list[Row] = []
-    for votes, there in paper.JUDGE_AGREEMENT.items():
-        here = groups.get(votes)
-        lines.append(
-            {
-                "Votes": votes,
-                "Paper: Agreement (%)": there.agreement,
-                "Paper: Cohen's κ": there.kappa,
-                "Here: Agreement (%)": 100 * here["rate"] if here else None,
-                "Here: Cohen's κ": here["kappa"] if here else None,
-                "Here: Cases": here["cases"] if here else None,
-            }
-        )
-    reference = f"paper §4.2: {paper.VALIDATION_SAMPLE} cases"
-    return Table("judge-validation", "The judge against people", frame(lines), reference=reference)
-
-
 # ---- ablations beyond the paper's
 
 
