@@ -27,8 +27,6 @@ SAMPLE_SIZE = 96  # paper §4.2
 # the paper names no four; these are its methods without the full document, which it calls a reference (§4.3)
 METHODS = ("greedy_graph", "topk_dependency", "chunk_mmr", "mmr")
 ALL = "all"
-# entry of the manifest: agreement by judge and vote pattern
-VALIDATION = "validation"
 
 
 def judged_cases(folder: BenchFolder, judge: str, docket: Docket) -> Iterator[tuple[str, JudgmentRecord]]:
@@ -172,8 +170,6 @@ class Group:
 
 def score_sheets(folder: BenchFolder, judge: str, sheets: Sequence[Path]) -> list[Group]:
     """Return how annotators agree with the judge on the cases with a label, in all and by vote pattern.
-
-    The agreement of the first annotator goes into the manifest, where `bench report` reads it.
 
     Args:
         folder: Benchmark with the judgments that the sample was drawn from.
