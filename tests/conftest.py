@@ -76,7 +76,6 @@ NEEDED = {
     "tests/strategies/test_mmr.py": ("langchain_core", "pyversity"),
     "tests/strategies/test_paper_strategies.py": ("bm25s", "pyversity"),
     "tests/strategies/test_word_strategies.py": ("bm25s",),
-    "tests/test_coverage_told.py": ("fastapi", "httpx", "langchain_core", "mcp_types"),
     "tests/test_json.py": ("pydantic",),
     "tests/test_nothing_leaves.py": ("fastapi", "httpx", "mcp_types"),
     "tests/test_own_parts.py": ("pydantic",),

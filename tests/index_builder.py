@@ -66,13 +66,36 @@ def build_index(n_nodes: int = 12, *, dim: int = 8, seed: int = 0, name: str = "
             lines.append(f"## Section {i // NODES_PER_SECTION}\n")
         lines.append(f"{'- ' if i % 3 == 0 else ''}Line {i} of {name} says what to do with résumé {i * i}.\n")
     file = source_file("SKILL.md", "".join(lines))
-    skill = Skill(name, f"What {name} is for.", {}, (file,), Path("/skills") / name)
-    headings, nodes = _tiles_to_nodes(file, lines, seed=seed)
+    headings: list[Heading] = []
+    nodes: list[Node] = []
+    start = 0
+    for line in lines:
+        span = span_of(file, start, start + len(line))
+        start += len(line)
+        if line.startswith("## "):
+            headings.append(Heading(TileKind.HEADING, span, line, 2, line[3:].strip()))
+            continue
+        listed, ordinal, above = line.startswith("- "), len(nodes), headings[-1]
+        node = Node(
+            kind=TileKind.LIST_ITEM if listed else TileKind.SENTENCE,
+            span=span,
+            text=line,
+            ordinal=ordinal,
+            heading_path=(above.title,),
+            list_context=ListContext(above.text, above.span, 0, 1) if listed else None,
+            id=f"n{ordinal}",
+            type=_TYPES[(ordinal + seed) % len(_TYPES)],
+            type_confidence=1 / (ordinal + seed + 1),
+            tokens=len(line) // 4,
+        )
+        nodes.append(node)
+    edges = [Edge(i, i + 1, EdgeKind.SEQUENCE, 1.0) for i in range(n_nodes - 1)]
+    edges += [Edge(i, i + 2, EdgeKind.SEMANTIC, 1 / (i + seed + 2)) for i in range(n_nodes - 2)]
     return SkillIndex(
-        skill=skill,
-        nodes=nodes,
-        headings=headings,
-        edges=_chain(n_nodes, seed=seed),
+        skill=Skill(name, f"What {name} is for.", {}, (file,), Path("/skills") / name),
+        nodes=tuple(nodes),
+        headings=tuple(headings),
+        edges=tuple(sorted(edges, key=lambda edge: (edge.source, edge.target, edge.kind))),
         embeddings=unit_rows(n_nodes, dim, seed=seed),
         recipe=RECIPE,
         key=hashlib.sha256(f"{file.digest} {RECIPE}".encode()).hexdigest(),
@@ -90,50 +113,16 @@ def assert_same_index(found: SkillIndex | None, expected: SkillIndex) -> None:
     assert found.embeddings.tobytes() == expected.embeddings.tobytes()
 
 
-def _tiles_to_nodes(
-    file: SourceFile, lines: Sequence[str], *, seed: int
-) -> tuple[tuple[Heading, ...], tuple[Node, ...]]:
-    headings: list[Heading] = []
-    nodes: list[Node] = []
-    start = 0
-    for line in lines:
-        span = span_of(file, start, start + len(line))
-        if line.startswith("## "):
-            headings.append(Heading(TileKind.HEADING, span, line, 2, line[3:].strip()))
-        else:
-            nodes.append(_line_node(len(nodes), span, line, headings[-1], seed=seed))
-        start += len(line)
-    return tuple(headings), tuple(nodes)
-
-
-def _line_node(ordinal: int, span: Span, line: str, heading: Heading, *, seed: int) -> Node:
-    listed = line.startswith("- ")
-    return Node(
-        kind=TileKind.LIST_ITEM if listed else TileKind.SENTENCE,
-        span=span,
-        text=line,
-        ordinal=ordinal,
-        heading_path=(heading.title,),
-        list_context=ListContext(heading.text, heading.span, 0, 1) if listed else None,
-        id=f"n{ordinal}",
-        type=_TYPES[(ordinal + seed) % len(_TYPES)],
-        type_confidence=1 / (ordinal + seed + 1),
-        tokens=len(line) // 4,
-    )
-
-
-def _chain(n_nodes: int, *, seed: int) -> tuple[Edge, ...]:
-    edges = [Edge(i, i + 1, EdgeKind.SEQUENCE, 1.0) for i in range(n_nodes - 1)]
-    edges += [Edge(i, i + 2, EdgeKind.SEMANTIC, 1 / (i + seed + 2)) for i in range(n_nodes - 2)]
-    return tuple(sorted(edges, key=lambda edge: (edge.source, edge.target, edge.kind)))
-
-
 # ---- strategy
 
 _CHARACTERS = st.characters(codec="utf-8")
 _TEXT = st.text(_CHARACTERS, max_size=60)
 _NAME = st.text(_CHARACTERS, min_size=1, max_size=12)
 _UNIT = st.floats(0, 1)
+_ORDINAL = st.integers(0, 2**31)
+_EDGES = st.builds(
+    Edge, _ORDINAL, _ORDINAL, st.sampled_from(EdgeKind), st.floats(allow_nan=False, allow_infinity=False)
+)
 
 
 @st.composite
@@ -148,18 +137,12 @@ def indexes(draw: st.DrawFn) -> SkillIndex:
         skill=Skill(draw(_TEXT), draw(_TEXT), {}, files, draw(st.sampled_from([None, Path("/skills/é")]))),
         nodes=nodes,
         headings=tuple(_draw_heading(draw, files) for _ in range(draw(st.integers(0, 3)))),
-        edges=tuple(draw(st.lists(_edges(), max_size=6))),
+        edges=tuple(draw(st.lists(_EDGES, max_size=6))),
         embeddings=np.frombuffer(bits, np.float32).reshape(len(nodes), dim),
         recipe=draw(st.builds(Recipe, _NAME, _NAME, _NAME, _NAME, _NAME, st.integers(0, 9))),
         key=draw(st.text("0123456789abcdef", min_size=64, max_size=64)),
         full_tokens=draw(st.integers(0, 2**40)),
     )
-
-
-def _edges() -> st.SearchStrategy[Edge]:
-    ordinal = st.integers(0, 2**31)
-    weight = st.floats(allow_nan=False, allow_infinity=False)
-    return st.builds(Edge, ordinal, ordinal, st.sampled_from(EdgeKind), weight)
 
 
 def _draw_span(draw: st.DrawFn, file: SourceFile) -> tuple[Span, str]:
@@ -176,23 +159,17 @@ def _draw_heading(draw: st.DrawFn, files: Sequence[SourceFile]) -> Heading:
 def _draw_node(draw: st.DrawFn, ordinal: int, files: Sequence[SourceFile]) -> Node:
     file = draw(st.sampled_from(files))
     span, text = _draw_span(draw, file)
+    lead_span, lead_in = draw(st.sampled_from([(None, ""), _draw_span(draw, file)]))
+    place = ListContext(lead_in, lead_span, draw(st.integers(0, 99)), draw(st.integers(1, 99)))
     return Node(
         kind=draw(st.sampled_from(_FRAGMENT_KINDS)),
         span=span,
         text=text,
         ordinal=ordinal,
         heading_path=tuple(draw(st.lists(_TEXT, max_size=3))),
-        list_context=_draw_list_context(draw, file),
+        list_context=draw(st.sampled_from([None, place])),
         id=f"n{ordinal}",
         type=draw(st.sampled_from(NodeType)),
         type_confidence=draw(_UNIT),
-        tokens=draw(st.integers(0, 2**31)),
+        tokens=draw(_ORDINAL),
     )
-
-
-def _draw_list_context(draw: st.DrawFn, file: SourceFile) -> ListContext | None:
-    shape = draw(st.sampled_from(["none", "bare", "introduced"]))
-    if shape == "none":
-        return None
-    span, text = _draw_span(draw, file) if shape == "introduced" else (None, "")
-    return ListContext(text, span, draw(st.integers(0, 99)), draw(st.integers(1, 99)))

@@ -36,25 +36,15 @@ class Receiver:
     @property
     def spans(self) -> list[Span]:
         """All spans, by their beginning."""
-        found = [
-            span
-            for request in self.traces
-            for resource in request.resource_spans
-            for scope in resource.scope_spans
-            for span in scope.spans
-        ]
+        scopes = [scope for each in self.traces for part in each.resource_spans for scope in part.scope_spans]
+        found = [span for scope in scopes for span in scope.spans]
         return sorted(found, key=lambda span: span.start_time_unix_nano)
 
     @property
     def metrics(self) -> dict[str, Metric]:
         """The newest value of each metric, by name."""
-        return {
-            metric.name: metric
-            for request in self.measured
-            for resource in request.resource_metrics
-            for scope in resource.scope_metrics
-            for metric in scope.metrics
-        }
+        parts = [part for each in self.measured for part in each.resource_metrics]
+        return {each.name: each for part in parts for scope in part.scope_metrics for each in scope.metrics}
 
 
 def plain(attributes: "list[KeyValue]") -> dict[str, object]:

@@ -14,26 +14,16 @@ NAMESPACES = ("other", "development", "data", "design", "devops", "testing", "do
 
 def truth(name: str, body: str = "# Title\n\nRun the tool.\n") -> Line:
     """Return a ground-truth skill."""
-    return {
-        "skill_id": f"gt/{name}",
-        "name": name,
-        "description": f"About {name}.",
-        "body": body,
-        "source": "gt",
-    }
+    fields = {"skill_id": f"gt/{name}", "name": name, "description": f"About {name}."}
+    return {**fields, "body": body, "source": "gt"}
 
 
 def pool(namespace: str, number: int, *, words: int = 20) -> Line:
     """Return a skill of the pool, whose body is told by its id."""
     name = f"skill-{number:05}"
     body = f"# {namespace} {number}\n\n" + f"Do step {number} of {namespace}. " * words
-    return {
-        "skill_id": f"{namespace}/{name}",
-        "name": name,
-        "description": "",
-        "body": body,
-        "source": "pool",
-    }
+    fields = {"skill_id": f"{namespace}/{name}", "name": name, "description": ""}
+    return {**fields, "body": body, "source": "pool"}
 
 
 def pool_of(sizes: Mapping[str, int], *, words: int = 20) -> Iterator[Line]:

@@ -1,4 +1,4 @@
-"""A skill that seems not to cover the query: every front end says so."""
+"""A skill that seems not to cover the query: the page, the note and the JSON of the command line say so."""
 
 import json
 import math
@@ -10,8 +10,6 @@ import pytest
 from typer.testing import CliRunner
 
 from conftest import SAMPLES
-from http_running import running
-from mcp_clients import answer, server_of, text_of
 from skillpager import SkillPager
 from skillpager.cli.app import app
 from skillpager.strategies.navigator import strategy
@@ -52,15 +50,3 @@ def test_the_command_line(
     unsure(0.9)
     sure = CliRunner().invoke(app, asked)
     assert "seems not" not in sure.stdout + sure.stderr
-
-
-def test_the_http_service(unsure: Callable[[float], None], pager: SkillPager) -> None:
-    with running(pager) as service:
-        form = service.client.post("/v1/page", json={"skill": NAME, "query": QUERY}).json()
-        assert form["covered"] == pytest.approx(0.12)
-        assert form["text"].startswith(LINE)
-
-
-def test_the_mcp_server(unsure: Callable[[float], None], pager: SkillPager) -> None:
-    result = answer(server_of(pager, SAMPLES), "load_skill", name=NAME, query=QUERY)
-    assert text_of(result).startswith(LINE)

@@ -455,35 +455,21 @@ def fragment(text: str, *headings: str) -> Fragment:
 
 
 @pytest.mark.parametrize(
-    ("headings", "form", "expected"),
+    ("form", "plain", "without_headings", "listed"),
     [
-        (("Deploy", "Rolling back"), "heading", "Deploy > Rolling back\nRun it again."),
-        (("Deploy",), "heading", "Deploy\nRun it again."),
-        ((), "heading", "Run it again."),
-        (("Deploy", "Rolling back"), "bare", "Run it again."),
-        (("Deploy", "Rolling back"), "context", "Deploy > Rolling back\nRun it again."),
-        ((), "context", "Run it again."),
+        ("heading", "Deploy > Rolling back\nRun it.", "Run it.", "Deploy > Rolling back\n- Run it."),
+        ("bare", "Run it.", "Run it.", "- Run it."),
+        ("context", "Deploy > Rolling back\nRun it.", "Run it.", "Deploy > Rolling back\nIf not:\n- Run it."),
     ],
 )
-def test_embedded_text(headings: tuple[str, ...], form: str, expected: str) -> None:
-    assert embedded_text(fragment("Run it again.", *headings), form) == expected
-
-
-@pytest.mark.parametrize(
-    ("form", "expected"),
-    [
-        ("context", "Deploy\nIf it fails:\n- Run it again."),
-        ("heading", "Deploy\n- Run it again."),
-        ("bare", "- Run it again."),
-    ],
-)
-def test_the_lead_in_of_a_list_is_embedded_in_context_alone(form: str, expected: str) -> None:
-    listed = replace(
-        fragment("- Run it again.", "Deploy"), list_context=ListContext("If it fails:\n", None, 0, 2)
-    )
-    assert embedded_text(listed, form) == expected
-    first = replace(listed, text="If it fails:\n- Run it again.")  # has its lead-in itself
-    assert embedded_text(first, "context") == "Deploy\nIf it fails:\n- Run it again."
+def test_embedded_text(form: str, plain: str, without_headings: str, listed: str) -> None:
+    assert embedded_text(fragment("Run it."), form) == without_headings
+    node = fragment("Run it.", "Deploy", "Rolling back")
+    assert embedded_text(node, form) == plain
+    item = replace(node, text="- Run it.", list_context=ListContext("If not:\n", None, 0, 2))
+    assert embedded_text(item, form) == listed
+    first = replace(item, text="If not:\n- Run it.")  # has its lead-in itself
+    assert embedded_text(first, "context") == "Deploy > Rolling back\nIf not:\n- Run it."
 
 
 def test_an_unknown_form_is_refused() -> None:
