@@ -41,10 +41,6 @@ hypothesis.settings.load_profile("skillpager")
 ROOT = Path(__file__).parent.parent
 SAMPLES = ROOT / "examples" / "skills"
 TRAPS = ROOT / "tests" / "fixtures" / "markdown"
-# names in the root before the tests
-BEFORE = pytest.StashKey[set[str]]()
-
-
 # tests that need what only an extra brings, or exact token counts: `make test-core` leaves them out, `make test` none
 NEEDED = {
     "tests/bench/*": ("matplotlib", "sklearn"),
@@ -140,28 +136,8 @@ def pytest_ignore_collect(collection_path: Path) -> bool | None:
     return True if is_test and missing_packages(collection_path.relative_to(ROOT).as_posix()) else None
 
 
-def _entries() -> set[str]:
-    """Return what lies in the repository's root, without hidden files and what builds leave."""
-    return {path.name for path in ROOT.iterdir() if not path.name.startswith(".")} - {"build", "dist"}
-
-
-def pytest_sessionstart(session: pytest.Session) -> None:
-    """Note what lies in the root before the tests."""
-    session.config.stash[BEFORE] = _entries()
-
-
-@pytest.hookimpl(trylast=True)
-def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Fail if a test has left something in the root, where it could be committed; its folder is `tmp_path`."""
-    is_worker = hasattr(session.config, "workerinput")  # of xdist, whose main process looks
-    if not is_worker and _entries() - session.config.stash[BEFORE]:
-        session.exitstatus = pytest.ExitCode.TESTS_FAILED
-
-
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """Say what tests have left in the root; and which were left out, and why."""
-    if left := sorted(_entries() - config.stash[BEFORE]):
-        terminalreporter.write_line(f"tests have left in {ROOT}: {', '.join(left)}", red=True)
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say which tests were left out, and why."""
     for pattern, needed in NEEDED.items():
         if missing := [package for package in needed if not is_installed(package)]:
             terminalreporter.write_line(f"{pattern} left out: no {', '.join(missing)}")

@@ -2,12 +2,10 @@
 
 import re
 from collections import defaultdict
-from pathlib import Path
 
 import pytest
 
 import messages
-from skillpager.errors import install_command
 
 TEST = "tests/test_some.py::test_some[a b]"
 
@@ -31,13 +29,6 @@ def test_the_same_wording_passes_and_another_fails_with_a_diff(monkeypatch: pyte
     assert "- ValueError: the old text" in said
     assert "+ ValueError: the new text" in said
     assert "make golden" in said
-
-
-def test_what_varies_has_a_name(tmp_path: Path) -> None:
-    text = f"{tmp_path}/a.md, {messages.ROOT}/b.md, http://127.0.0.1:45678/v1, 12ab34cd56ef, {install_command('st')}"
-    assert messages.normalize(KeyError(text)) == (
-        "KeyError: '{tmp}/a.md, {root}/b.md, http://127.0.0.1:{port}/v1, {digest}, pip install \"skillpager[st]\"'"
-    )
 
 
 def test_every_error_of_the_golden_file_has_a_test() -> None:

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -475,3 +476,25 @@ def test_embedded_text(form: str, plain: str, without_headings: str, listed: str
 def test_an_unknown_form_is_refused() -> None:
     with raises(ValueError):
         embedded_text(fragment("Run it again."), "title")
+
+
+# ---- processors
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="the system cannot bind a process")
+def test_processors_that_are_forbidden_do_not_count() -> None:
+    allowed = os.sched_getaffinity(0)
+    assert builtin.usable_processors() == len(allowed)
+    os.sched_setaffinity(0, {min(allowed)})
+    try:
+        assert builtin.usable_processors() == 1
+    finally:
+        os.sched_setaffinity(0, allowed)
+
+
+def test_without_such_limits_all_processors_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(os, "sched_getaffinity", raising=False)
+    monkeypatch.setattr(os, "cpu_count", lambda: 7)
+    assert builtin.usable_processors() == 7
+    monkeypatch.setattr(os, "cpu_count", lambda: None)
+    assert builtin.usable_processors() == 1
