@@ -205,16 +205,6 @@ def test_damage_is_noticed_and_made_good(
     assert logged == (damage != "readings")
 
 
-@pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="needs permissions")
-def test_a_folder_that_may_not_be_written_is_read(skills: Path, cache: Path) -> None:
-    expected = library_of(skills, cache).route("topic7")
-    cache.chmod(0o500)
-    try:
-        assert same_routes(library_of(skills, cache).route("topic7"), expected)
-    finally:
-        cache.chmod(0o700)
-
-
 def test_what_cannot_be_stored_stays_in_memory_with_one_warning(
     skills: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

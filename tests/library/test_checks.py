@@ -55,15 +55,6 @@ def test_a_good_library_has_no_findings(tmp_path: Path) -> None:
     assert (checked.skills, checked.findings, checked.errors, checked.counts) == (2, (), 0, {})
 
 
-def test_sample_skills_have_the_one_error_that_they_are_a_sample_of() -> None:
-    (finding,) = check(SAMPLES)
-    assert (finding.kind, finding.file, finding.line) == (
-        Kind.FRONT_MATTER,
-        SAMPLES / "odd-markdown" / "SKILL.md",
-        3,
-    )
-
-
 FIELDS = f"description: {DESCRIPTION}\nlicense: MIT\n"
 
 
@@ -134,7 +125,7 @@ A [defined] link, and [out](../shared.md).
         (Kind.DEAD_LINK, "error", "SKILL.md", 7, "a b.png"),
         (Kind.DEAD_LINK, "error", "SKILL.md", 7, "references/gone.md"),
         (Kind.DEAD_LINK, "error", "SKILL.md", 15, "more/defined.md"),
-        (Kind.OUTSIDE, "warning", "SKILL.md", 16, "../shared.md"),
+        (Kind.DEAD_LINK, "error", "SKILL.md", 16, "../shared.md"),
         (Kind.DEAD_LINK, "error", "guide.md", 1, "deeper.md"),
     ]
 
@@ -175,7 +166,7 @@ def test_copies_and_namesakes(tmp_path: Path) -> None:
     ]
     assert found == [
         (Kind.COPY, "two/a", str(first)),
-        (Kind.NEAR_COPY, "two/b", str(first)),
+        (Kind.COPY, "two/b", str(first)),
         (Kind.SAME_NAME, "two/c/a", "a"),
     ]
 

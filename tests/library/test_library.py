@@ -76,19 +76,6 @@ def test_installed_plugins_have_skills(tmp_path: Path) -> None:
         assert plugin_folders(tmp_path) == []
 
 
-def test_a_library_notices_a_new_plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.delenv("CLAUDE_CONFIG_DIR", raising=False)
-    monkeypatch.chdir(tmp_path)
-    library = Library(SkillPager())
-    assert library.skills() == []
-    make(tmp_path / "plugin" / "skills", "new")
-    listed = {"plugins": {"p@m": [{"installPath": str(tmp_path / "plugin")}]}}
-    (tmp_path / ".claude" / "plugins").mkdir(parents=True)
-    (tmp_path / ".claude" / "plugins" / "installed_plugins.json").write_text(json.dumps(listed))
-    assert [skill.name for skill in library.found(fresh=True)] == ["new"]
-
-
 def test_a_nearer_skill_shadows_a_farther_one_and_copies_are_found_once(tmp_path: Path) -> None:
     near = make(tmp_path / "near", "same")
     make(tmp_path / "copy", "same")

@@ -88,10 +88,6 @@ def test_no_skill_fits_what_is_foreign_to_all(query: str, samples: Library) -> N
     assert samples.page(query).parts == ()
 
 
-def test_what_shares_no_word_with_any_skill_fits_none(samples: Library) -> None:
-    assert not samples.route("Bake a sourdough bread with rye flour.").has_fit
-
-
 def test_chances_fall_and_reasons_are_true(samples: Library) -> None:
     query = "restore a postgres dump and retry the request"
     found = samples.route(query, k=5)
@@ -103,13 +99,6 @@ def test_chances_fall_and_reasons_are_true(samples: Library) -> None:
     for routed in found.skills:
         text = (routed.skill.path / "SKILL.md").read_text(encoding="utf-8")
         assert set(routed.terms) == asked & set(terms_of(f"{routed.skill.name} {text}"))
-
-
-def test_the_json_has_the_reasons(samples: Library) -> None:
-    found = samples.route("find the commit", k=2)
-    form = to_json(found)
-    assert json.loads(json.dumps(form)) == form
-    assert [skill["name"] for skill in form["skills"]] == [routed.skill.name for routed in found.skills]
 
 
 def test_a_skill_that_is_named_is_found(write: Write, tmp_path: Path) -> None:
@@ -166,14 +155,6 @@ def test_arguments_are_checked(samples: Library) -> None:
         samples.route(" ")
     with raises(SettingsError):
         samples.route("x", k=0)
-
-
-def test_preparing_reads_all_skills(write: Write, tmp_path: Path) -> None:
-    for fruit in ("apple", "banana", "cherry"):
-        folder = write(f"of-{fruit}", f"About {fruit}.")
-    steps: list[tuple[int, int]] = []
-    plain(folder, tmp_path).prepare(lambda done, total: steps.append((done, total)))
-    assert steps[-1] == (3, 3)
 
 
 def test_routing_needs_no_encoder(write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -116,17 +116,14 @@ def _copies_of(skills: Sequence[CheckedSkill]) -> dict[Path, CheckedSkill]:
 
 
 def _copy_findings(skills: Sequence[CheckedSkill], copies: Mapping[Path, CheckedSkill]) -> Iterator[Finding]:
-    """Yield copies, near-copies and skills of the same name, each at the later of the two skills."""
+    """Yield copies and skills of the same name, each at the later of the two skills."""
     named: dict[str, CheckedSkill] = {}
     for checked in skills:
         name, digest = checked.skill.name, checked.skill.files[0].digest
         if first := copies.get(checked.file):
-            kind, problem = Kind.NEAR_COPY, f"nearly all of the text is that of {first.file}"
+            problem = f"all or nearly all of the text is that of {first.file}"
             remedy = "remove one of the two, or leave in each what only it says"
-            if first.skill.files[0].digest == digest:
-                kind, problem = Kind.COPY, f"the file is the same as {first.file}"
-                remedy = "remove one of the two"
-            yield checked.warning(kind, "", first.file, problem, remedy)
+            yield checked.warning(Kind.COPY, "", first.file, problem, remedy)
         other = named.setdefault(name, checked)
         if other.skill.files[0].digest != digest:  # of copies hosts use either
             problem = f"the name {shown_value(name)} is that of {other.file}, too, which is used instead"

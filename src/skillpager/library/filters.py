@@ -107,7 +107,6 @@ class SkillFilter:
     trusted: Collection[Path] = ()
 
     def __post_init__(self) -> None:
-        """Bring licences and folders into one form."""
         object.__setattr__(self, "licences", tuple(sorted(set(map(_licence_id, self.licences)))))
         places = (place for folder in self.trusted for place in _places(Path(folder).expanduser()))
         object.__setattr__(self, "trusted", tuple(dict.fromkeys(places)))

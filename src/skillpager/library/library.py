@@ -6,6 +6,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import is_dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -124,7 +125,6 @@ class Library:
         return time.monotonic() - self._searched >= max(RESCAN_SECONDS, RESCAN_FACTOR * self._took)
 
     def _search(self) -> None:
-        """Search the folders, and behind them what is published in the store."""
         started = time.monotonic()
         found = self._search_folders()
         if self._published is not None:
@@ -144,11 +144,9 @@ class Library:
     def _search_folders(self) -> list[FoundSkill]:
         """Return the skills of folders; the catalog keeps them for later processes."""
         catalog = self._catalog
-        try:
-            if self._listing is None and catalog is not None:
+        if self._listing is None and catalog is not None:
+            with suppress(StoreError):  # to write what was read will fail, too, and warn
                 self._readings = catalog.readings()
-        except StoreError as error:  # to write what was read will fail, too, and warn
-            logger.debug("every skill is read again: %s", error)
         before = dict(self._readings)
         found = list(read_folders(self.folders, self._readings))
         changed = {path: each for path, each in self._readings.items() if before.get(path) is not each}
@@ -258,7 +256,6 @@ class Library:
 
     @cached_property
     def _published(self) -> "PublishedSkills | None":
-        """The skills of the store's library; None if it has none, or they are not wanted."""
         if self._library is None:
             return None
         from skillpager.library.published import published_skills

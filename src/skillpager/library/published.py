@@ -76,21 +76,13 @@ class PublishedSkills:
             if isinstance(skill, str) or safe_name(name, name) != name:
                 by_name.pop(name, None)
                 continue
-            by_name[skill.name] = FoundSkill(
-                skill.name,
-                skill.description,
-                Path(f"{self._library.name}:{skill.name}"),
-                None,
-                None,
-                skill.digest,
-                skill.user_only,
-                skill.stated_licence,
-                published=Published(number, skill.licence, partial(self._read, skill.name, number)),
-            )
+            path = Path(f"{self._library.name}:{name}")
+            about = skill.digest, skill.user_only, skill.stated_licence
+            origin = Published(number, skill.licence, partial(self._read, name, number))
+            by_name[name] = FoundSkill(name, skill.description, path, None, None, *about, published=origin)
         self._by_name, self._version = by_name, version
 
     def _read(self, name: str, version: int, scope: str) -> Skill:
-        """Return a skill with its text; `FoundSkill.read` has the contract."""
         skill = self._texts.get((name, version))
         if skill is None:
             content = self._library.contents([name]).get(name)

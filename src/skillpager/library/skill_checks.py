@@ -1,6 +1,5 @@
 """Checks of one skill: front matter, size, links and licence; findings have place, problem and remedy."""
 
-import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -60,12 +59,10 @@ class Kind(StrEnum):
     DESCRIPTION = "description"
     COMPATIBILITY = "compatibility"
     DEAD_LINK = "dead-link"
-    OUTSIDE = "outside"
     SIZE = "size"
     LICENCE = "licence"
     SAME_NAME = "same-name"
     COPY = "copy"
-    NEAR_COPY = "near-copy"
     OVERLAP = "overlap"
 
 
@@ -75,7 +72,7 @@ class Finding:
 
     Attributes:
         kind: Its subject.
-        severity: Error or warning.
+        severity: Its severity.
         file: The file that is to be changed.
         line: Its line, counted from 1; None if it is about the whole file.
         value: The text or number that was found; possibly empty.
@@ -222,31 +219,18 @@ def _link_findings(source: SourceFile, root: Path) -> Iterator[Finding]:
     linked = {each for each in targets if ("." in each or "/" in each) and not _EXAMPLE.search(each)}
     for target in sorted(linked):
         line, shown = first + _line_of(text, target), shown_value(target)
-        place = _place(root, source, target)
-        if place is None:
-            problem = f"the link leads to {shown}, which is not there"
+        if not any(_is_in_skill(base / unquote(target), root) for base in (file.parent, root)):
+            problem = f"the link leads to {shown}, which is not there in the skill's folder"
             remedy = "add the file, or mend the path"
             yield Finding(Kind.DEAD_LINK, Severity.ERROR, file, line, target, problem, remedy)
-        elif place is not root:
-            problem = f"{shown} is outside of the skill's folder, and missing where only that is installed"
-            remedy = "copy the file into the skill"
-            yield Finding(Kind.OUTSIDE, Severity.WARNING, file, line, target, problem, remedy)
 
 
-def _place(root: Path, source: SourceFile, target: str) -> Path | None:
-    """Return `root` for a target inside the skill, its path for one outside, None for one that is missing."""
-    outside = None
-    for base in dict.fromkeys(((root / source.path).parent, root)):
-        try:
-            real = Path(os.path.realpath(base / unquote(target)))
-            if not real.exists():
-                continue
-            if real.is_relative_to(os.path.realpath(root)):
-                return root
-            outside = outside or real
-        except (OSError, ValueError):  # a path that cannot be
-            continue
-    return outside
+def _is_in_skill(path: Path, root: Path) -> bool:
+    try:
+        real = path.resolve(strict=True)
+    except (OSError, ValueError, RuntimeError):  # missing, or a path that cannot be
+        return False
+    return real.is_relative_to(root.resolve())
 
 
 def _line_of(text: str, target: str) -> int:

@@ -88,7 +88,6 @@ class Catalog:
 
 
 def _as_text(reading: Reading) -> str:
-    """Return a reading as JSON, without its paths."""
     skill, stamps = reading.found, reading.stamps
     about = skill and (
         *(skill.name, skill.description, skill.problem),

@@ -154,7 +154,6 @@ def route_query(
 
 
 def _routed(skills: Sequence[FoundSkill], found: Candidates, place: int, chance: float) -> RoutedSkill:
-    """Return a candidate with its reasons."""
     held = {field: found.weights[field][place] > 0 for field in FOUND_IN}
     is_held = np.any(list(held.values()), axis=0)
     return RoutedSkill(

@@ -211,7 +211,6 @@ class WordIndex:
         return self._index
 
     def _writer(self, index: tantivy.Index) -> tantivy.IndexWriter:
-        """Return the writer of the index, which one process has at a time."""
         until = time.monotonic() + BUSY_SECONDS
         while True:
             try:
@@ -270,7 +269,6 @@ class WordSearch:
 
 
 def _keys_of(index: tantivy.Index) -> set[int]:
-    """Return the keys of all skills of an index."""
     searcher = index.searcher()
     if not searcher.num_docs:
         return set()
