@@ -8,10 +8,11 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from skillpager.encoders.builtin import BuiltinEncoder
 from skillpager.library.copies import fold
 from skillpager.library.discovery import Progress, no_progress, skill_folders, stub_of
 from skillpager.library.skill_checks import (
@@ -25,9 +26,6 @@ from skillpager.library.skill_checks import (
 )
 from skillpager.strategies.navigator.lexical import terms_of
 from skillpager.types import FloatArray, Skill
-
-if TYPE_CHECKING:
-    from skillpager.types import Encoder
 
 # Cosine of two descriptions from which they overlap if their words do not tell them apart: 36 of 38 such
 # pairs of public skills take each other's queries (docs/library-check.md)
@@ -66,7 +64,6 @@ def check_library(
     folders: Sequence[Path],
     *,
     ignore: Collection[Kind] = (),
-    encoder: "Encoder | None" = None,
     progress: Progress = no_progress,
 ) -> LibraryCheck:
     """Return what to mend in the skills of some folders; stubs are left out.
@@ -74,7 +71,6 @@ def check_library(
     Args:
         folders: Folders to search.
         ignore: Kinds of findings that are left out.
-        encoder: Embeds descriptions; default: the shipped one.
         progress: Called with the number of skills that were read, and of all.
     """
     skills: list[CheckedSkill] = []
@@ -91,28 +87,18 @@ def check_library(
             # there may be thousands
             skills.append(replace(checked, skill=replace(checked.skill, files=checked.skill.files[:1])))
         progress(number, len(places))
-    copies = _copies_of(skills)
+    entries = [each.skill.files[0] for each in skills]
+    folded = fold([each.skill for each in skills], lambda at: entries[at].text[entries[at].body_start :])
+    copies = {skills[copy].file: skills[first] for first, found in folded.items() for copy in found}
     findings += _copy_findings(skills, copies)
     if Kind.OVERLAP not in ignore:
-        if encoder is None:
-            from skillpager.encoders.builtin import BuiltinEncoder
-
-            encoder = BuiltinEncoder()
         described = [each for each in skills if each.skill.description and each.file not in copies]
-        rows = encoder.encode_documents(
-            [f"{each.skill.name}: {each.skill.description}" for each in described]
-        )
+        texts = [f"{each.skill.name}: {each.skill.description}" for each in described]
+        rows = BuiltinEncoder().encode_documents(texts)
         findings += overlap_findings(described, rows)
     wanted = [finding for finding in findings if finding.kind not in ignore]
     wanted.sort(key=lambda each: (str(each.file), each.line or 0, each.kind, each.problem))
     return LibraryCheck(len(skills) + unreadable, tuple(wanted))
-
-
-def _copies_of(skills: Sequence[CheckedSkill]) -> dict[Path, CheckedSkill]:
-    """Return the skills of which others are copies, by the SKILL.md of each copy."""
-    entries = [each.skill.files[0] for each in skills]
-    folded = fold([each.skill for each in skills], lambda at: entries[at].text[entries[at].body_start :])
-    return {skills[copy].file: skills[first] for first, copies in folded.items() for copy in copies}
 
 
 def _copy_findings(skills: Sequence[CheckedSkill], copies: Mapping[Path, CheckedSkill]) -> Iterator[Finding]:
