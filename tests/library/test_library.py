@@ -41,10 +41,19 @@ def make(folder: Path, name: str, description: str = "d") -> Path:
     return path
 
 
-def test_project_folders_come_before_the_users(tmp_path: Path) -> None:
-    folders = search_folders(
-        [tmp_path / "own"], project=tmp_path / "p", home=tmp_path / "h", environ={"CODEX_HOME": "/c"}
-    )
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home folder, without variables that move an agent's folder."""
+    for variable in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "COPILOT_HOME", "XDG_CONFIG_HOME"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path / "h"))
+    return tmp_path / "h"
+
+
+@pytest.mark.usefixtures("home")
+def test_project_folders_come_before_the_users(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CODEX_HOME", "/c")
+    folders = search_folders([tmp_path / "own"], project=tmp_path / "p")
     names = [str(folder).removeprefix(f"{tmp_path}/") for folder in folders]
     assert names[:4] == ["own", "p/.agents/skills", "p/.claude/skills", "p/.github/skills"]
     users = ["h/.agents/skills", "h/.claude/skills", "/c/skills", "h/.copilot/skills"]
@@ -56,15 +65,17 @@ def test_project_folders_come_before_the_users(tmp_path: Path) -> None:
     )
 
 
-def test_skills_of_every_agent_are_found(tmp_path: Path) -> None:
-    folders = search_folders(project=tmp_path / "p", home=tmp_path / "h", environ={})
+def test_skills_of_every_agent_are_found(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folders = search_folders(project=tmp_path / "p")
     for number, folder in enumerate(folders):
         make(folder, f"skill-{number}")
     assert [skill.path.parent for skill in discover(folders)] == folders
-    environ = {"CLAUDE_CONFIG_DIR": "/cc", "COPILOT_HOME": "/co", "XDG_CONFIG_HOME": "/x"}
-    moved = {str(folder) for folder in search_folders(home=tmp_path, environ=environ)}
+    moves = {"CLAUDE_CONFIG_DIR": "/cc", "COPILOT_HOME": "/co", "XDG_CONFIG_HOME": "/x"}
+    for variable, place in moves.items():
+        monkeypatch.setenv(variable, place)
+    moved = set(map(str, search_folders()))
     assert {"/cc/skills", "/co/skills", "/x/opencode/skills"} <= moved
-    assert str(tmp_path / ".claude" / "skills") not in moved
+    assert str(home / ".claude" / "skills") not in moved
 
 
 def test_installed_plugins_have_skills(tmp_path: Path) -> None:

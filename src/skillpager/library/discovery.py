@@ -188,8 +188,6 @@ def search_folders(
     *,
     project: Path | None = None,
     with_project: bool = True,
-    home: Path | None = None,
-    environ: Mapping[str, str] = os.environ,
 ) -> list[Path]:
     """Return the folders to search for skills, nearest first; some may not exist.
 
@@ -197,12 +195,9 @@ def search_folders(
         extra: Folders that come first.
         project: Folder of the project; default: the current folder.
         with_project: Whether to search those of the project, which a stranger may have filled.
-        home: The user's home folder; default: that of the system.
-        environ: Variables, of which some move an agent's folder.
     """
     project = Path.cwd() if project is None else project
-    home = Path.home() if home is None else home
-    places = {"home": home, **moved_folders(home, environ)}
+    places = {"home": Path.home(), **moved_folders(Path.home(), os.environ)}
     own = [project / folder for folder in PROJECT_FOLDERS] if with_project else []
     users = [Path(folder.format(**places)) for folder in USER_FOLDERS]
     return list(dict.fromkeys([*extra, *own, *users, *plugin_folders(places["claude"] / "plugins")]))
