@@ -42,7 +42,7 @@ def pager(tmp_path: Path) -> Iterator[SkillPager]:
 
 
 def strategy_of(name: str, mmr_lambda: float = 0.7) -> object:
-    return make_strategy(name, Settings(), mmr_lambda=mmr_lambda)
+    return make_strategy(name, mmr_lambda=mmr_lambda)
 
 
 @pytest.mark.parametrize("name", ["Last", "first", "every_other", "make", "Space.Inner"])

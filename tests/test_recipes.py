@@ -12,16 +12,14 @@ from skillpager.cli.options import StrategyName
 from skillpager.errors import SettingsError
 from skillpager.factories import STRATEGIES, make_strategy
 from skillpager.settings import Settings, load_settings
-from skillpager.strategies.baselines.graph import read_fits
+from skillpager.strategies.baselines.graph import FITTED_THRESHOLDS
 from skillpager.strategies.registry import FAMILIES, is_local
 
 REMOTE = ("reranker",)
 
 
 def made(name: str, mmr_lambda: float = 0.7) -> object:
-    return make_strategy(
-        name, Settings(llm_model="m", llm_base_url="http://127.0.0.1:9/v1"), mmr_lambda=mmr_lambda
-    )
+    return make_strategy(name, mmr_lambda=mmr_lambda)
 
 
 @pytest.mark.parametrize("name", STRATEGIES)
@@ -106,6 +104,6 @@ def test_the_documentation_tells_the_default_of_every_argument(name: str, field:
     if name not in REMOTE:
         default = getattr(made(name), field)
         # the threshold of greedy_graph is that of the encoder
-        for value in [fit.threshold for fit in read_fits()] if default is None else [default]:
+        for value in FITTED_THRESHOLDS.values() if default is None else [default]:
             told = f"{value:g}".replace("-", "−")
             assert re.search(rf"(?<![\d.]){re.escape(told)}(?![\d])", section)

@@ -11,10 +11,7 @@ from messages import raises
 from skillpager import SkillPager
 from skillpager.errors import SettingsError
 from skillpager.files import read_bounded
-from skillpager.parsing.skill import SCOPES
-from skillpager.sections import TEXT_FORMS
-from skillpager.settings import CHOICES, Settings, hide_secrets, load_settings
-from skillpager.types import Style
+from skillpager.settings import Settings, hide_secrets, load_settings
 
 
 def load(tmp_path: Path, *, user: str = "", project: str = "", **environ: str) -> Settings:
@@ -79,15 +76,13 @@ def test_lists_of_folders_and_home(tmp_path: Path) -> None:
     assert settings.cache_dir == Path.home() / "c"
 
 
-def test_limits_of_a_language_model_and_a_file_of_fits(tmp_path: Path) -> None:
+def test_limits_of_a_language_model(tmp_path: Path) -> None:
     variables = {
         "SKILLPAGER_LLM_BATCH_SIZE": "5",
         "SKILLPAGER_LLM_TIMEOUT": "0.5",
-        "SKILLPAGER_BASELINES": "~/f",
     }
     settings = load(tmp_path, user="llm_concurrency = 8", **variables)
     assert (settings.llm_batch_size, settings.llm_concurrency, settings.llm_timeout) == (5, 8, 0.5)
-    assert settings.baselines == Path.home() / "f"
 
 
 @pytest.mark.parametrize(
@@ -116,24 +111,6 @@ def test_a_wrong_file_names_the_place_and_the_value(tmp_path: Path, content: str
 def test_a_wrong_variable_names_itself(tmp_path: Path) -> None:
     with raises(SettingsError):
         load(tmp_path, SKILLPAGER_MAX_TOKENS="many")
-
-
-@pytest.mark.parametrize(
-    ("variable", "meant"),
-    [
-        ("SKILLPAGER_MAX_TOKEN", "SKILLPAGER_MAX_TOKENS"),
-        ("SKILLPAGER_SKILL_DIRS", "SKILLPAGER_SKILLS_DIR"),
-        ("SKILLPAGER_SERVER_TOKEN", None),
-        ("SKILLPAGER_HOME", None),
-        ("SKILLPAGER_MAX_TOKENS", None),
-    ],
-)
-def test_a_variable_that_is_nearly_one_of_ours_is_told(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, variable: str, meant: str | None
-) -> None:
-    load(tmp_path, **{variable: "9"})
-    said = [f"The environment variable {variable} has no effect: did you mean {meant}?"] if meant else []
-    assert [record.getMessage() for record in caplog.records] == said
 
 
 BAD_PROJECT_FILES = {
@@ -239,9 +216,3 @@ def test_only_regular_files_are_read_and_no_more_than_allowed(tmp_path: Path) ->
     assert len(read_bounded(file, 100_000)) == 100_001
     with pytest.raises(OSError, match="not a regular file"):
         read_bounded(tmp_path, 10)
-
-
-def test_the_choices_are_those_of_the_stages() -> None:
-    assert CHOICES["scope"] == SCOPES
-    assert CHOICES["style"] == tuple(Style)
-    assert CHOICES["embedded_text"] == TEXT_FORMS

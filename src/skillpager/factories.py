@@ -124,7 +124,7 @@ def make_classifier(
     return classifier
 
 
-def make_strategy(name: str, settings: Settings, *, mmr_lambda: float) -> Strategy:
+def make_strategy(name: str, *, mmr_lambda: float) -> Strategy:
     """Return the strategy called `name` or `name:ARGUMENT`; models are loaded on first use.
 
     Raises:
@@ -149,7 +149,7 @@ def make_strategy(name: str, settings: Settings, *, mmr_lambda: float) -> Strate
     module, _, kind = family.place.partition(":")
     make = getattr(importlib.import_module(f"skillpager.strategies.{module}"), kind)
     try:
-        strategy: Strategy = make.from_settings(settings, **values) if family.settings else make(**values)
+        strategy: Strategy = make(**values)
     except ValueError as error:
         raise SettingsError(f"The strategy {name} cannot be used: {error}.") from error
     return strategy

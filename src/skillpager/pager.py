@@ -29,12 +29,13 @@ from skillpager.pages.assemble import (
 )
 from skillpager.pages.render import PageRenderer
 from skillpager.parsing.folder import own_folder
-from skillpager.parsing.skill import SCOPES, read_skill, skill_from_text
+from skillpager.parsing.skill import read_skill, skill_from_text
 from skillpager.settings import Settings, load_settings
 from skillpager.strategies.baselines.simple import Full
 from skillpager.strategies.picking import allows_all
 from skillpager.tokens import default_counter
 from skillpager.types import (
+    SCOPES,
     Classifier,
     Encoder,
     FloatArray,
@@ -438,9 +439,7 @@ class SkillPager:
         if not isinstance(chosen, str):
             return chosen
         name, weight = chosen, self.settings.mmr_lambda if mmr_lambda is None else mmr_lambda
-        return self._strategies.get_or_make(
-            (name, weight), lambda: make_strategy(name, self.settings, mmr_lambda=weight)
-        )
+        return self._strategies.get_or_make((name, weight), lambda: make_strategy(name, mmr_lambda=weight))
 
 
 def _one_of(name: str, value: str, known: Sequence[str]) -> str:

@@ -11,13 +11,11 @@ from dataclasses import dataclass
 from itertools import groupby, pairwise
 from typing import TYPE_CHECKING
 
-from skillpager.types import Fragment, Heading, Node, SkillIndex, Span
+from skillpager.types import TEXT_FORMS, Fragment, Heading, Node, SkillIndex, Span
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-
-TEXT_FORMS = ("context", "heading", "bare")
 
 Trail = tuple[str, ...]  # a file, and the titles of the headings down to a section, outermost first
 

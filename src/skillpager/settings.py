@@ -20,6 +20,7 @@ import platformdirs
 
 from skillpager.errors import SettingsError
 from skillpager.files import read_bounded
+from skillpager.types import SCOPES, TEXT_FORMS, Style
 
 logger = logging.getLogger(__name__)
 
@@ -43,8 +44,6 @@ MAX_SHOWN_CHARS = 80
 # largest batch and most requests at a time of a language model; larger is a slip of the hand
 MAX_REQUESTS = 1_000
 MAX_SECONDS = 86_400  # a day
-# how like one of ours a variable must be to be taken for a misspelling of it, 0 to 1
-MISSPELT_LIKENESS = 0.85
 
 # strategies that an untrusted project file may name: they load no model except the shipped ones and call no
 # endpoint
@@ -54,11 +53,7 @@ PROJECT_STRATEGIES = (
     *("head", "sections", "bm25", "hybrid", "dpp", "msd", "cover"),
 )
 # the values of settings that have few
-CHOICES = {
-    "scope": ("skill", "body"),
-    "style": ("marked", "plain", "xml"),
-    "embedded_text": ("context", "heading", "bare"),
-}
+CHOICES = {"scope": SCOPES, "style": tuple(Style), "embedded_text": TEXT_FORMS}
 # names of parts before their colon, by setting; before a colon, any other name is that of a module
 BUILT_IN: dict[str, tuple[str, ...]] = {
     "encoder": ("builtin", "onnx", "hashing", "sentence-transformers", "openai"),
@@ -184,10 +179,8 @@ class Settings:
         llm_timeout: Seconds after which a request of the `llm` classifier that is not answered has failed.
         embed_base_url: Embeddings endpoint, OpenAI-compatible.
         embed_api_key: Its key.
-        baselines: File of settings of `greedy_graph` and `topk_dependency` that `skillpager bench fit` has
-            fitted for other encoders; None for those that ship.
         max_bytes: Largest skill, all files together, in bytes.
-        max_cache_bytes: Size of the index store above which the least recently used indexes are evicted.
+        max_cache_bytes: Size of the index store above which the oldest indexes are deleted.
         scope: Default of `page`: `skill` or `body`.
         style: Default of `page`: `marked`, `plain` or `xml`.
         strategy: Default of `page`: `name` or `name:ARGUMENT` of `docs/strategies.md`, an entry point or
@@ -219,7 +212,6 @@ class Settings:
     llm_timeout: float = _set(_SECONDS, LLM_TIMEOUT)
     embed_base_url: str | None = _set(_text)
     embed_api_key: str | None = _set(_text)
-    baselines: Path | None = _set(_path)
     max_bytes: int = _set(_WHOLE, MAX_SKILL_BYTES)
     max_cache_bytes: int = _set(_WHOLE, DEFAULT_MAX_CACHE_BYTES)
     scope: str = _set(partial(_choice, "scope"), "skill", project=True)
@@ -384,15 +376,10 @@ def _from_environment(settings: Settings, environ: Mapping[str, str]) -> Setting
     host that a setting names.
     """
     changes: dict[str, Any] = {}
-    known = {PREFIX + name.upper(): name for name in _FIELDS}
-    for variable, name in known.items():
+    for name in _FIELDS:
+        variable = PREFIX + name.upper()
         if value := environ.get(variable, ""):
             changes[name] = _convert(name, value, f"the environment variable {variable}")
-    for variable in environ:
-        if not variable.startswith(PREFIX) or variable in known:
-            continue
-        if close := difflib.get_close_matches(variable, known, n=1, cutoff=MISSPELT_LIKENESS):
-            logger.warning("The environment variable %s has no effect: did you mean %s?", variable, close[0])
     for kind in ("llm", "embed"):
         address, key = f"{kind}_base_url", f"{kind}_api_key"
         if changes.get(address, getattr(settings, address)) is None:

@@ -33,6 +33,9 @@ _ID_OF_ORDINAL = shown_as("n{}".format, str)
 
 # the variable by which a skill names its root, see https://code.claude.com/docs/en/skills
 SKILL_DIR = "CLAUDE_SKILL_DIR"
+# which files of a skill are read, and which text of a node is embedded; see `Settings`
+SCOPES = ("skill", "body")
+TEXT_FORMS = ("context", "heading", "bare")
 
 
 @dataclass(frozen=True, slots=True)
@@ -513,7 +516,7 @@ class TokenCounter(Protocol):
 class StoreEntry:
     """A stored index, as `skillpager cache` lists it: cache key, name and folder of the skill, if it has one.
 
-    `size` is in bytes; `created` and `used` are the Unix times when it was written and last read.
+    `size` is in bytes; `created` is the Unix time when it was written.
     """
 
     key: str
@@ -522,7 +525,6 @@ class StoreEntry:
     nodes: int
     size: int
     created: float
-    used: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -558,7 +560,7 @@ class Store(Protocol):
         """Write `index` atomically; one that is stored under the same key may stay in its place."""
 
     def entries(self) -> list[StoreEntry]:
-        """Return every entry, most recently used first."""
+        """Return every entry, the newest first."""
 
 
 class TokenMeter(Protocol):

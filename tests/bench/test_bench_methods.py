@@ -18,7 +18,7 @@ from skillpager.bench.run.methods import (
 from skillpager.errors import BenchError
 from skillpager.factories import make_strategy
 from skillpager.pages.assemble import estimates
-from skillpager.settings import PROJECT_STRATEGIES, Settings
+from skillpager.settings import PROJECT_STRATEGIES
 
 _NAMES = st.sampled_from(["builtin", "hashing", "openai:bge-m3", "sentence-transformers:org/model-1.5"])
 
@@ -122,7 +122,7 @@ def test_every_strategy_without_a_model_is_compared() -> None:
 
 
 def test_sufficiency_is_for_the_strategies_that_estimate_it() -> None:
-    made = {name: make_strategy(name, Settings(), mmr_lambda=0.7) for name in PROJECT_STRATEGIES}
+    made = {name: make_strategy(name, mmr_lambda=0.7) for name in PROJECT_STRATEGIES}
     assert {name for name, strategy in made.items() if estimates(strategy)} == set(ESTIMATING)
     assert parse_method("navigator@sufficiency=0.9").sufficiency == 0.9
     assert parse_method("navigator").sufficiency is None

@@ -404,7 +404,7 @@ def test_cache_is_shown_verified_evicted_and_cleared(tmp_path: Path) -> None:
     assert asked.code == 2
     assert "--yes" in asked.err
     assert run("cache", "clear", "--yes", env=env).err == "2 indexes deleted\n"
-    assert run("cache", "info", env=env).out == "skill\tnodes\tsize\tused\tkey\tfolder\n"
+    assert run("cache", "info", env=env).out == "skill\tnodes\tsize\tcreated\tkey\tfolder\n"
 
 
 def test_looking_at_a_cache_does_not_make_it(skillpager: Run, tmp_path: Path) -> None:

@@ -24,8 +24,7 @@ from skillpager.http.routes import (
     StrategiesJson,
 )
 from skillpager.json_types import json_type
-from skillpager.parsing.skill import SCOPES
-from skillpager.types import PageOptions, Style
+from skillpager.types import SCOPES, PageOptions, Style
 
 TOKEN = "correct-horse"
 EXAMPLES = 10

@@ -38,10 +38,6 @@ def filled(place: Place, *names: str, dim: int = 8) -> list[SkillIndex]:
     return saved
 
 
-def set_used(place: Place, index: SkillIndex, used: float) -> None:
-    place.execute("UPDATE indexes SET used = ? WHERE key = ?", used, index.key)
-
-
 # ---- round trip
 
 
@@ -130,20 +126,8 @@ def test_entries_tell_what_is_stored(place: Place, any_store: SqlStore) -> None:
         ("second", str(Path("/skills/second")), 20),
         ("first", str(Path("/skills/first")), 20),
     ]
-    assert all(before <= entry.created <= entry.used <= time.time() for entry in entries)
+    assert all(before <= entry.created <= time.time() for entry in entries)
     assert all(entry.size > first.embeddings.nbytes for entry in entries)
-
-
-def test_a_load_notes_its_time_once_an_hour(place: Place, any_store: SqlStore) -> None:
-    index = build_index()
-    any_store.save(index)
-    set_used(place, index, time.time() - 3000)
-    used = any_store.entries()[0].used
-    any_store.load(index.key, index.skill)
-    assert any_store.entries()[0].used == used
-    set_used(place, index, time.time() - 4000)
-    any_store.load(index.key, index.skill)
-    assert time.time() - any_store.entries()[0].used < 30
 
 
 def test_removing_counts_what_there_was(place: Place, any_store: SqlStore) -> None:
@@ -154,16 +138,13 @@ def test_removing_counts_what_there_was(place: Place, any_store: SqlStore) -> No
     assert any_store.remove([*(str(number) for number in range(1_000)), second.key]) == 1
 
 
-def test_eviction_takes_the_longest_unused_first(place: Place, any_store: SqlStore) -> None:
+def test_eviction_takes_the_oldest_first(place: Place, any_store: SqlStore) -> None:
     saved = filled(place, "a", "b", "c", "d", dim=384)
-    for index, used in zip(saved, (30.0, 10.0, 40.0, 20.0), strict=True):
-        set_used(place, index, used)
     size = any_store.size
-    removed = any_store.evict(size - 40_000)
-    assert removed == [saved[1].key, saved[3].key]
+    assert any_store.evict(size - 40_000) == [saved[0].key, saved[1].key]
     assert any_store.size <= size - 40_000
     assert any_store.evict(size) == []
-    assert [entry.key for entry in any_store.entries()] == [saved[2].key, saved[0].key]
+    assert [entry.key for entry in any_store.entries()] == [saved[3].key, saved[2].key]
 
 
 # ---- threads and processes
@@ -316,14 +297,3 @@ def test_a_writer_that_never_ends_is_named(place: Place) -> None:
         with raises(StoreError):
             store.save(build_index(name="another"))
         assert_same_index(store.load(index.key, index.skill), index)
-
-
-def test_noting_a_use_waits_for_nobody(place: Place) -> None:
-    (index,) = filled(place, "one")
-    with closing(place.open(busy_timeout=200)) as store:
-        set_used(place, index, 1.0)
-        with place.locked():
-            start = time.monotonic()
-            assert_same_index(store.load(index.key, index.skill), index)
-            assert time.monotonic() - start < 100
-        assert store.entries()[0].used == 1.0

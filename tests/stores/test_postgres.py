@@ -81,7 +81,7 @@ def test_a_copy_of_the_store_connects_anew(store: PostgresStore) -> None:
         assert_same_index(copy.load(index.key, index.skill), index)
 
 
-@pytest.mark.parametrize("version", [2, 4])
+@pytest.mark.parametrize("version", [3, 5])
 def test_tables_of_another_version_are_left_alone(version: int, store: PostgresStore, database: str) -> None:
     index = build_index()
     store.save(index)
@@ -204,5 +204,5 @@ def test_every_table_and_column_is_documented(store: PostgresStore, database: st
     columns = Place(database).execute(
         "SELECT table_name, column_name FROM information_schema.columns WHERE table_schema = 'skillpager'"
     )
-    assert len(columns) > 20
+    assert len(columns) > 15
     assert [(table, column) for table, column in columns if f"`{column}`" not in text] == []

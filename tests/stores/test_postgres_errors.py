@@ -200,7 +200,6 @@ def test_a_role_that_may_only_read_serves_pages(
     skill, query = SAMPLES / "git-bisect", "find the bad commit"
     with closing(SkillPager(encoder="hashing", store=store)) as builder:
         page = builder.page(skill, query)
-    Place(server.url(name)).execute("UPDATE indexes SET used = 1")
     address = role(server, "role_reader", *READING, database=name)
     with closing(SkillPager(encoder="hashing", store=address)) as reader:
         assert reader.page(skill, query) == page
@@ -214,7 +213,6 @@ def test_a_role_that_may_only_read_serves_pages(
     with closing(PostgresStore(address)) as opened:
         assert opened.probe().endswith("allows reading only")
         assert opened.verify() == []
-        assert [entry.used for entry in opened.entries()] == [1.0]
         with raises(StoreError):
             opened.save(build_index())
         with raises(StoreError):
@@ -255,7 +253,6 @@ def test_a_standby_serves_loads(
     """Stands for one: its transactions are read-only, too."""
     index = build_index()
     store.save(index)
-    Place(database).execute("UPDATE indexes SET used = 1")
     with closing(PostgresStore(f"{database}?options=-cdefault_transaction_read_only%3Don")) as standby:
         assert_same_index(standby.load(index.key, index.skill), index)
         assert standby.probe().endswith("allows reading only")

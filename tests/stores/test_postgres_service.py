@@ -14,7 +14,7 @@ from conftest import SAMPLES
 from http_running import ASKED
 from postgres_server import OWNER, PASSWORD, PostgresServer
 from skillpager.errors import StoreError
-from skillpager.stores.postgres import PostgresStore
+from skillpager.stores.postgres import VERSION, PostgresStore
 from skillpager.types import PublishedSkill
 from store_places import Place
 
@@ -74,7 +74,7 @@ def test_doctor_makes_the_tables_and_shows_no_password(env: dict[str, str], data
     )
     assert re.search(r"^  store +postgresql://…@\S+  \(environment\)$", done.out, re.MULTILINE)
     assert PASSWORD not in done.out + done.err + invoke("doctor", "--json", env=env).out
-    assert Place(database).execute("SELECT version FROM versions") == [(3,)]
+    assert Place(database).execute("SELECT version FROM versions") == [(VERSION,)]
 
 
 def test_doctor_says_what_is_wrong_with_the_store(env: dict[str, str], server: PostgresServer) -> None:

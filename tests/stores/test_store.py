@@ -7,7 +7,6 @@ import shutil
 import sqlite3
 import stat
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -21,7 +20,6 @@ from messages import raises
 from skillpager.errors import StoreError
 from skillpager.stores.sqlite import SCHEMA, Database, SqliteStore
 from skillpager.types import SkillIndex, Span
-from store_places import Place
 
 FORMAT = Path(__file__).parents[2] / "docs" / "design.md"
 FLIPS = 100
@@ -68,12 +66,6 @@ def filled(folder: Path, *names: str, dim: int = 8) -> list[SkillIndex]:
         for index in saved:
             store.save(index)
     return saved
-
-
-def set_used(store: SqliteStore, index: SkillIndex, used: float) -> None:
-    with closing(sqlite3.connect(store.path)) as connection:
-        connection.execute("UPDATE indexes SET used = ? WHERE key = ?", (used, index.key))
-        connection.commit()
 
 
 def flip(path: Path, needle: bytes) -> None:
@@ -131,17 +123,6 @@ def test_a_deleted_database_is_begun_afresh(folder: Path, store: SqliteStore) ->
 
 
 # ---- damage
-
-
-@pytest.mark.parametrize("damaged", ["'x'", "x'00'"], ids=["text", "bytes"])
-def test_a_time_of_use_that_is_no_number_is_set_anew(damaged: str, folder: Path, store: SqliteStore) -> None:
-    """No checksum covers it."""
-    index = build_index()
-    store.save(index)
-    Place(folder).execute(f"UPDATE indexes SET used = {damaged}")
-    assert store.verify() == []
-    assert_same_index(store.load(index.key, index.skill), index)
-    assert time.time() - store.entries()[0].used < 30
 
 
 def test_a_file_that_is_no_database_is_replaced(
@@ -244,7 +225,6 @@ def test_a_read_only_folder_still_serves_loads(
     with closing(SqliteStore(folder)) as writer:
         if in_use:
             writer.save(index)
-        set_used(writer, index, 1.0)
         for path in folder.iterdir():
             path.chmod(0o444)
         folder.chmod(0o555)

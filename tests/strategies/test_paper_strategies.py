@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,18 +16,13 @@ from skillpager import SkillPager
 from skillpager.factories import make_strategy
 from skillpager.pages.assemble import NodeMeter, make_page
 from skillpager.pages.render import PageRenderer
-from skillpager.settings import PROJECT_STRATEGIES, Settings
+from skillpager.settings import PROJECT_STRATEGIES
 from skillpager.strategies import Mmr, TopK
 from skillpager.strategies.baselines.graph import (
-    DEFAULT_SEEDS,
-    FittedBaselines,
+    FITTED_THRESHOLDS,
     GreedyGraph,
     MmrGraph,
     TopKDependency,
-    find_fit,
-    fits_of,
-    read_fits,
-    write_fit,
 )
 from skillpager.strategies.mmr import ConceptOnly, Density, ExecOnly
 from skillpager.strategies.navigator.strategy import Navigator
@@ -91,11 +85,6 @@ LINKS = st.lists(
     st.tuples(st.integers(0, 11), st.integers(0, 11)).filter(lambda link: link[0] != link[1]), max_size=40
 )
 SEEDS = st.integers(0, 500)
-
-
-def encoded_as(fit: FittedBaselines, index: SkillIndex) -> SkillIndex:
-    """Return an index as if the encoder of a fit had made it."""
-    return replace(index, recipe=replace(index.recipe, encoder=fit.encoder, embedded_text=fit.embedded_text))
 
 
 # ---- greedy_graph
@@ -163,14 +152,17 @@ def test_the_threshold_of_a_walk_is_a_cosine(threshold: float) -> None:
             GreedyGraph(threshold)
 
 
-@pytest.mark.parametrize("fit", read_fits(), ids=lambda fit: fit.encoder)
-def test_by_default_the_walk_ends_at_the_threshold_of_the_encoder(fit: FittedBaselines) -> None:
-    rows, query = near(0.5, fit.threshold + 0.001, fit.threshold - 0.001, -0.9)
-    index = encoded_as(fit, replace(index_with([(0, 1), (0, 2), (0, 3)], n_nodes=4), embeddings=rows))
-    for strategy in (GreedyGraph(), make_strategy("greedy_graph", Settings(), mmr_lambda=0.7)):
-        selection = select(strategy, index, Query("q", query))
-        assert ordinals(selection) == [0, 1]
-        assert reasons(selection) == {2: SkipReason.BELOW_THRESHOLD, 3: SkipReason.BELOW_THRESHOLD}
+@pytest.mark.parametrize(("recipe", "threshold"), FITTED_THRESHOLDS.items())
+def test_by_default_the_walk_ends_at_the_threshold_of_the_encoder(
+    recipe: tuple[str, str], threshold: float
+) -> None:
+    rows, query = near(0.5, threshold + 0.001, threshold - 0.001, -0.9)
+    index = replace(index_with([(0, 1), (0, 2), (0, 3)], n_nodes=4), embeddings=rows)
+    index = replace(index, recipe=replace(index.recipe, encoder=recipe[0], embedded_text=recipe[1]))
+    selection = select(GreedyGraph(), index, Query("q", query))
+    assert ordinals(selection) == [0, 1]
+    assert reasons(selection) == {2: SkipReason.BELOW_THRESHOLD, 3: SkipReason.BELOW_THRESHOLD}
+    assert ordinals(select(GreedyGraph(threshold - 0.01), index, Query("q", query))) == [0, 1, 2]
 
 
 def test_with_another_encoder_the_walk_has_no_threshold_and_says_so(caplog: pytest.LogCaptureFixture) -> None:
@@ -183,36 +175,13 @@ def test_with_another_encoder_the_walk_has_no_threshold_and_says_so(caplog: pyte
     assert "no threshold for the encoder somebody's (text heading)" in record.message
 
 
-def test_a_file_of_the_user_has_the_threshold_and_k_of_other_encoders(tmp_path: Path) -> None:
-    own = FittedBaselines("mine", "bare", 0.4, 2, 21.0, 15.0, 10, 50, 50.0, "0")
-    write_fit(tmp_path / "fitted.json", own)
-    settings = Settings(baselines=tmp_path / "fitted.json")
-    rows, query = near(0.5, 0.41, 0.39, 0.1)
-    index = encoded_as(own, replace(index_with([(0, 1), (0, 2), (0, 3)], n_nodes=4), embeddings=rows))
-    for name in ("greedy_graph", "topk_dependency"):
-        selection = select(make_strategy(name, settings, mmr_lambda=0.7), index, Query("q", query))
-        assert ordinals(selection) == [0, 1]
-    # an argument or a limit goes before it, and those that ship are still known
-    walk = make_strategy("greedy_graph:0.2", settings, mmr_lambda=0.7)
-    assert ordinals(select(walk, index, Query("q", query))) == [0, 1, 2]
-    picked = select(
-        make_strategy("topk_dependency", settings, mmr_lambda=0.7), index, Query("q", query), max_nodes=1
-    )
-    assert ordinals(picked) == [0]
-    shipped = read_fits()[0]
-    assert find_fit(encoded_as(shipped, index).recipe, fits_of(settings)) == shipped
-
-
 # ---- topk_dependency and mmr_graph
 
 
-@pytest.mark.parametrize("fit", [None, *read_fits()], ids=lambda fit: fit.encoder if fit else "another")
-def test_by_default_the_k_of_the_encoder_is_completed(fit: FittedBaselines | None) -> None:
+def test_by_default_nine_nodes_are_completed() -> None:
     rows, query = near(*(0.9 - place / 100 for place in range(40)))
-    seeds = fit.seeds if fit else DEFAULT_SEEDS
-    index = replace(index_with([(39, seeds - 1), (38, seeds)], n_nodes=40), embeddings=rows)
-    selection = select(TopKDependency(), encoded_as(fit, index) if fit else index, Query("q", query))
-    assert ordinals(selection) == [*range(seeds), 39]
+    index = replace(index_with([(39, 8), (38, 9)], n_nodes=40), embeddings=rows)
+    assert ordinals(select(TopKDependency(), index, Query("q", query))) == [*range(9), 39]
 
 
 def completed(seeds: Sequence[int], links: Links, gain: FloatArray) -> list[int]:
@@ -420,7 +389,7 @@ def test_ties_go_to_the_earlier_node(name: str) -> None:
     index = replace(
         index, nodes=nodes, headings=(heading,), embeddings=np.tile(index.embeddings[:1], (40, 1))
     )
-    strategy = make_strategy(name, Settings(), mmr_lambda=0.9)
+    strategy = make_strategy(name, mmr_lambda=0.9)
     if isinstance(strategy, Navigator):
         # where a node stands counts too, so that nodes of one text are no tie yet: equal needs are
         strategy = replace(strategy, model=indifferent())
@@ -431,7 +400,7 @@ def test_ties_go_to_the_earlier_node(name: str) -> None:
 
 @pytest.mark.parametrize("name", PROJECT_STRATEGIES)
 def test_a_skill_without_nodes_gives_an_empty_selection(name: str) -> None:
-    strategy = make_strategy(name, Settings(), mmr_lambda=0.7)
+    strategy = make_strategy(name, mmr_lambda=0.7)
     empty = replace(build_index(0, dim=DIM), embeddings=np.zeros((0, DIM), dtype=np.float32))
     selection = select(strategy, empty, query_of(0))
     assert (selection.picks, tuple(selection.skipped), selection.strategy) == ((), (), name)

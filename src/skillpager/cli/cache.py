@@ -33,7 +33,7 @@ def cache() -> None:
 def info(place: StoreOptions, as_json: AsJson = False) -> None:
     """Show where the indexes are stored, their size, and a list of them.
 
-    The most recently used index comes first.
+    The newest index comes first.
 
     \b
     Examples:
@@ -50,10 +50,10 @@ def info(place: StoreOptions, as_json: AsJson = False) -> None:
     note(f"{opened.place}: {counted(len(entries), 'index', 'indexes')}, {decimal(opened.size)}{ceiling}")
     rows = []
     for entry in entries:
-        used = time.strftime("%Y-%m-%d %H:%M", time.localtime(entry.used))
+        created = time.strftime("%Y-%m-%d %H:%M", time.localtime(entry.created))
         size = decimal(entry.size)
-        rows.append([entry.name, f"{entry.nodes:,}", size, used, entry.key[:12], entry.root])
-    print_table(["skill", "nodes", "size", "used", "key", "folder"], rows, right=["nodes", "size"])
+        rows.append([entry.name, f"{entry.nodes:,}", size, created, entry.key[:12], entry.root])
+    print_table(["skill", "nodes", "size", "created", "key", "folder"], rows, right=["nodes", "size"])
 
 
 @app.command()
@@ -112,7 +112,7 @@ def evict(
     place: StoreOptions,
     as_json: AsJson = False,
 ) -> None:
-    """Delete indexes until the rest takes at most SIZE, least recently used first.
+    """Delete indexes until the rest takes at most SIZE, the oldest first.
 
     \b
     Examples:

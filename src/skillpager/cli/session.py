@@ -14,7 +14,7 @@ from skillpager.errors import SettingsError, SkillError, install_command
 from skillpager.library import Library, locate, settings_filter
 from skillpager.library.discovery import search_folders, shown_folders
 from skillpager.library.published import published_skills
-from skillpager.parsing.skill import SCOPES, decode
+from skillpager.parsing.skill import decode
 from skillpager.settings import (
     DEFAULT_LIBRARY,
     INDEX_FOLDER,
@@ -24,7 +24,7 @@ from skillpager.settings import (
     hide_secrets,
     load_settings,
 )
-from skillpager.types import Skill, SkillIndex, TokenCounter
+from skillpager.types import SCOPES, Skill, SkillIndex, TokenCounter
 
 if TYPE_CHECKING:
     from skillpager.pager import SkillPager

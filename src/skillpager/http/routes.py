@@ -223,7 +223,7 @@ def _strategy(service: Service, name: str, family: Family) -> StrategyJson:
         form["problem"] = None if service.options.allow_models else NOT_ALLOWED.format(name)
         return form
     try:
-        if estimates(make_strategy(name, service.library.pager.settings, mmr_lambda=1.0)):
+        if estimates(make_strategy(name, mmr_lambda=1.0)):
             heeds += ["sufficiency", "fill"]
     except MissingExtraError as error:
         form["problem"] = str(error)

@@ -25,11 +25,10 @@ from skillpager.errors import SkillError
 from skillpager.files import read_bounded
 from skillpager.parsing.lines import LINE_END, Lines
 from skillpager.settings import MAX_SKILL_BYTES, hide_secrets
-from skillpager.types import Skill, SourceFile
+from skillpager.types import SCOPES, Skill, SourceFile
 
 ENTRY_FILE = "SKILL.md"
 ENTRY_NAMES = (ENTRY_FILE, ENTRY_FILE.lower())
-SCOPES = ("skill", "body")
 
 MAX_NAME, MAX_DESCRIPTION = 64, 1024
 NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")

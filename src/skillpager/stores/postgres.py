@@ -56,7 +56,7 @@ _SESSION = """
         set_config('lock_timeout', %s, false)"""
 
 # raise it with every change of the tables
-VERSION = 3
+VERSION = 4
 TABLES = f"""
     CREATE SCHEMA skillpager;
     CREATE TABLE skillpager.versions (version integer NOT NULL);
@@ -190,7 +190,7 @@ class PostgresStore(SqlStore):
                 return []
             return connection.execute(statement.replace("?", "%s"), values, binary=True).fetchall()
 
-    def _write(self, *statements: tuple[str, Sequence[object]], wait: bool = True) -> list[Row]:
+    def _write(self, *statements: tuple[str, Sequence[object]]) -> list[Row]:
         rows: list[Row] = []
         with self._connection() as connection:
             if not self._find_tables(connection):
@@ -198,8 +198,6 @@ class PostgresStore(SqlStore):
                 with suppress(errors.DuplicateSchema, errors.UniqueViolation), connection.transaction():
                     connection.execute(TABLES)
             with connection.transaction():
-                if not wait:
-                    connection.execute("SET LOCAL lock_timeout = '1ms'")
                 for statement, values in statements:
                     done = connection.execute(statement.replace("?", "%s"), values)
                     rows += done.fetchall() if done.description else []

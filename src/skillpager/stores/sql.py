@@ -40,27 +40,21 @@ Row = tuple[Any, ...]
 MAGIC = b"SkPgIdx\x02"
 LENGTH_BYTES = 8
 
-# a load notes its time only when the last note is older: most loads write nothing
-USED_SECONDS = 3600.0
 # columns of the table of indexes, but for its `id` and `data`, in types that SQLite and PostgreSQL know
-COLUMNS = """key TEXT NOT NULL UNIQUE, name TEXT NOT NULL, root TEXT NOT NULL, encoder TEXT NOT NULL,
-    digest TEXT NOT NULL, nodes BIGINT NOT NULL, size BIGINT NOT NULL, created DOUBLE PRECISION NOT NULL,
-    used DOUBLE PRECISION NOT NULL, checksum TEXT NOT NULL"""
+COLUMNS = """key TEXT NOT NULL UNIQUE, name TEXT NOT NULL, root TEXT NOT NULL, nodes BIGINT NOT NULL,
+    size BIGINT NOT NULL, created DOUBLE PRECISION NOT NULL, checksum TEXT NOT NULL"""
 
-# No checksum covers the time of last use: a damaged one counts as 0.
-_SELECT = "SELECT id, name, checksum, data, ? - used FROM indexes WHERE key = ?"
+_SELECT = "SELECT id, name, checksum, data FROM indexes WHERE key = ?"
 _INSERT = """
-    INSERT INTO indexes (key, name, root, encoder, digest, nodes, size, created, used, checksum, data)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (key) DO NOTHING"""
-_NOTE_USE = "UPDATE indexes SET used = ? WHERE id = ?"
-_ENTRIES = """
-    SELECT key, name, root, nodes, size, created, used + 0.0 FROM indexes ORDER BY used + 0.0 DESC, id DESC"""
+    INSERT INTO indexes (key, name, root, nodes, size, created, checksum, data)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (key) DO NOTHING"""
+# no checksum covers the time: a damaged one counts as 0
+_ENTRIES = "SELECT key, name, root, nodes, size, created + 0.0 FROM indexes ORDER BY id DESC"
 _EVICT = """
     DELETE FROM indexes WHERE id IN (
-        SELECT id FROM (
-            SELECT id, sum(size) OVER (ORDER BY used DESC, id DESC) AS kept FROM indexes
-        ) AS entries WHERE kept > ?
-    ) RETURNING used, id, key"""
+        SELECT id FROM (SELECT id, sum(size) OVER (ORDER BY id DESC) AS kept FROM indexes) AS entries
+        WHERE kept > ?
+    ) RETURNING id, key"""
 
 
 class DamagedBlobError(Exception):
@@ -112,8 +106,8 @@ class SqlStore(ABC):
         """Return the rows of a statement, whose values are marked `?`."""
 
     @abstractmethod
-    def _write(self, *statements: tuple[str, Sequence[object]], wait: bool = True) -> list[Row]:
-        """Execute statements, all or nothing, and return all their rows; `wait` for locks of others."""
+    def _write(self, *statements: tuple[str, Sequence[object]]) -> list[Row]:
+        """Execute statements, all or nothing, and return all their rows."""
 
     def exists(self) -> bool:
         """Return False if there is nothing to look into; nothing is made."""
@@ -126,14 +120,13 @@ class SqlStore(ABC):
 
     def load(self, key: str, skill: Skill) -> SkillIndex | None:
         """Return the index of `skill` stored under `key`, or None; a damaged one is logged and deleted."""
-        now = time.time()
-        found = self._read(_SELECT, (now, key))
+        found = self._read(_SELECT, (key,))
         if not found:
             return None
-        ((id_, name, checksum, data, idle),) = found
+        ((id_, name, checksum, data),) = found
         try:
             _check(data, checksum)
-            index = decode(data, skill)
+            return decode(data, skill)
         except DamagedBlobError as problem:
             logger.warning(
                 'The index of "%s" (%s) in %s is damaged: %s. It is deleted and will be rebuilt.',
@@ -144,16 +137,9 @@ class SqlStore(ABC):
             except StoreError as error:
                 logger.warning("The damaged index cannot be deleted: %s", error)
             return None
-        if idle >= USED_SECONDS:
-            try:
-                self._write((_NOTE_USE, (now, id_)), wait=False)
-            except StoreError as error:
-                # Only the order of eviction depends on it: no reason to wait, or to fail.
-                logger.debug("The use of an index is not noted: %s", error)
-        return index
 
     def save(self, index: SkillIndex) -> None:
-        """Write `index` atomically; then delete the least recently used ones that are over `max_bytes`.
+        """Write `index` atomically; then delete the oldest ones that are over `max_bytes`.
 
         An index that alone is larger than `max_bytes` is not stored, which is logged.
 
@@ -168,16 +154,15 @@ class SqlStore(ABC):
                 *(skill.name, len(data), self.max_bytes, self.place),
             )
             return
-        shown = map(_storable, (skill.name, str(skill.root or ""), index.recipe.encoder))
-        numbers = (len(index.nodes), len(data), now := time.time(), now)
-        values = (index.key, *shown, skill.files[0].digest, *numbers, _checksum(data), data)
+        shown = map(_storable, (skill.name, str(skill.root or "")))
+        values = (index.key, *shown, len(index.nodes), len(data), time.time(), _checksum(data), data)
         statements: list[tuple[str, Sequence[object]]] = [(_INSERT, values)]
         if self.max_bytes is not None:
             statements.append((_EVICT, (self.max_bytes,)))
         self._write(*statements)
 
     def entries(self) -> list[StoreEntry]:
-        """Return every entry, most recently used first."""
+        """Return every entry, the newest first."""
         return [StoreEntry(*row) for row in self._read(_ENTRIES)]
 
     def remove(self, keys: Sequence[str]) -> int:
@@ -187,8 +172,8 @@ class SqlStore(ABC):
         )
 
     def evict(self, max_bytes: int) -> list[str]:
-        """Delete least recently used entries until `max_bytes` suffice; return their keys in that order."""
-        return [key for _, _, key in sorted(self._write((_EVICT, (max_bytes,))))]
+        """Delete the oldest entries until `max_bytes` suffice; return their keys in that order."""
+        return [key for _, key in sorted(self._write((_EVICT, (max_bytes,))))]
 
     def clear(self) -> None:
         """Delete every entry."""
@@ -199,7 +184,7 @@ class SqlStore(ABC):
         damaged = []
         for entry in self.entries():
             try:
-                for _, _, checksum, data, _ in self._read(_SELECT, (0.0, entry.key)):
+                for _, _, checksum, data in self._read(_SELECT, (entry.key,)):
                     _check(data, checksum)
             except DamagedBlobError as problem:
                 damaged.append(DamagedEntry(entry.key, entry.name, str(problem)))

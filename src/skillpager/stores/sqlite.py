@@ -77,12 +77,12 @@ class Database:
         """Return the result of `work`, run on one snapshot of the database."""
         return self._run(work, begin="BEGIN")
 
-    def write(self, work: Work[T], *, wait: bool = True) -> T:
+    def write(self, work: Work[T]) -> T:
         """Return the result of `work`, run as the only writer; all of it is stored, or nothing.
 
-        `work` may be run twice. Without `wait` a lock of another process is an error at once.
+        `work` may be run twice.
         """
-        return self._run(work, begin="BEGIN IMMEDIATE", wait=wait)
+        return self._run(work, begin="BEGIN IMMEDIATE")
 
     def faults(self) -> list[str]:
         """Return the faults in the structure of the file, which stays as it is."""
@@ -98,10 +98,10 @@ class Database:
                 raise
             return [str(error.__cause__)]
 
-    def _run(self, work: Work[T], *, begin: str, wait: bool = True, repair: bool = True) -> T:
+    def _run(self, work: Work[T], *, begin: str, repair: bool = True) -> T:
         opened = _status(self.path)
         try:
-            with closing(self._open(self._busy_timeout if wait else 0)) as connection:
+            with closing(self._open()) as connection:
                 connection.execute(begin)
                 with connection:  # commits, or undoes everything on an error
                     return work(connection)
@@ -112,9 +112,9 @@ class Database:
                     f"The {self._schema.what} {self.path} {reason}, or {_REMEDY} (SQLite: {error})."
                 ) from error
             self._discard(str(error), opened)
-        return self._run(work, begin=begin, wait=wait, repair=False)
+        return self._run(work, begin=begin, repair=False)
 
-    def _open(self, timeout: float) -> sqlite3.Connection:
+    def _open(self) -> sqlite3.Connection:
         """Return a connection to a file with our tables."""
         folder = self.path.parent
         try:
@@ -124,7 +124,7 @@ class Database:
                 f"The cache folder {folder} cannot be made ({error.strerror}: {error.filename}): "
                 "set SKILLPAGER_CACHE_DIR to a folder that can be written."
             ) from error
-        connection = sqlite3.connect(self.path, timeout=timeout, isolation_level=None)
+        connection = sqlite3.connect(self.path, timeout=self._busy_timeout, isolation_level=None)
         try:
             # A flipped bit may make text undecodable; the checksum is what reports it.
             connection.text_factory = partial(str, encoding="utf-8", errors="replace")
@@ -191,11 +191,10 @@ class Database:
 SCHEMA = Schema(
     "index store",
     0x536B5067,  # "SkPg" in ASCII: distinguishes our files from other programs' SQLite files
-    2,  # raise it with every change of the tables; files of older versions are then emptied
+    3,  # raise it with every change of the tables; files of older versions are then emptied
     (
         # AUTOINCREMENT never uses an id twice: deleting by id cannot hit a newer index of the same key
         f"CREATE TABLE indexes (id INTEGER PRIMARY KEY AUTOINCREMENT, {COLUMNS}, data BLOB NOT NULL)",
-        "CREATE INDEX indexes_by_used ON indexes (used)",
     ),
 )
 
@@ -203,8 +202,8 @@ SCHEMA = Schema(
 class SqliteStore(SqlStore):
     """Indexes in one SQLite file, for any number of threads and processes at once.
 
-    A folder that can be read but not written still serves loads. The least recently used are deleted when all
-    together are over `max_bytes`.
+    A folder that can be read but not written still serves loads. The oldest are deleted when all together are
+    over `max_bytes`.
 
     Args:
         path: Folder of the store; made, for its owner alone, when first needed.
@@ -253,11 +252,11 @@ class SqliteStore(SqlStore):
     def _read(self, statement: str, values: Sequence[object] = ()) -> list[Row]:
         return self._database.read(lambda connection: connection.execute(statement, values).fetchall())
 
-    def _write(self, *statements: tuple[str, Sequence[object]], wait: bool = True) -> list[Row]:
+    def _write(self, *statements: tuple[str, Sequence[object]]) -> list[Row]:
         def work(connection: sqlite3.Connection) -> list[Row]:
             return [row for statement in statements for row in connection.execute(*statement)]
 
-        return self._database.write(work, wait=wait)
+        return self._database.write(work)
 
 
 def _is_damage(error: BaseException | None) -> bool:

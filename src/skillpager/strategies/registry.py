@@ -32,13 +32,11 @@ class Family:
         place: Module below `skillpager.strategies`, and its class.
         weighs: Whether it takes `mmr_lambda`.
         argument: Its argument; None if it takes none.
-        settings: Whether the class is made by its method `from_settings`, which takes the settings first.
     """
 
     place: str
     weighs: bool = False
     argument: Argument | None = None
-    settings: bool = False
 
 
 FAMILIES = {
@@ -50,11 +48,9 @@ FAMILIES = {
     "full": Family("baselines.simple:Full"),
     # baselines and ablations of the paper
     "greedy_graph": Family(
-        "baselines.graph:GreedyGraph",
-        argument=Argument("threshold", float, "a number", "0.1"),
-        settings=True,
+        "baselines.graph:GreedyGraph", argument=Argument("threshold", float, "a number", "0.1")
     ),
-    "topk_dependency": Family("baselines.graph:TopKDependency", settings=True),
+    "topk_dependency": Family("baselines.graph:TopKDependency"),
     "mmr_graph": Family("baselines.graph:MmrGraph", weighs=True),
     "exec_only": Family("mmr:ExecOnly", weighs=True),
     "concept_only": Family("mmr:ConceptOnly", weighs=True),

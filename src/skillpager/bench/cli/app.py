@@ -155,10 +155,6 @@ def fit(
         Path,
         typer.Option(metavar="DIR", help="Training data: a benchmark folder, or a folder of evidence data."),
     ],
-    out: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="JSON file to add the result to. [default: print it only]"),
-    ] = None,
     encoder: EncoderName = None,
     cache_dir: CacheDir = None,
 ) -> None:
@@ -166,19 +162,19 @@ def fit(
 
     The paper gives neither the threshold of greedy_graph nor the k of topk_dependency, only how many nodes
     they select: 21.59 and 14.80. This finds the values that select as many. They hold for one encoder and
-    one embedded text. Those for the built-in encoder ship; name a file of others with SKILLPAGER_BASELINES.
+    one embedded text. Those for the built-in encoder ship; with another, name greedy_graph:THRESHOLD and
+    topk_dependency@k=SEEDS in --methods.
 
     \b
     Examples:
       skillpager bench fit --data train
-      skillpager bench fit --data train --encoder openai:bge-m3 --out fitted.json
+      skillpager bench fit --data train --encoder openai:bge-m3
     """
     from skillpager.bench.data import load_data
     from skillpager.bench.run.fitting import DEPENDENCY_NODES, GREEDY_NODES, fit_baselines
     from skillpager.bench.run.runs import run_settings
     from skillpager.cli.session import choose_settings
     from skillpager.pager import SkillPager
-    from skillpager.strategies.baselines.graph import write_fit
 
     settings = choose_settings(EncoderOptions(encoder=encoder, cache_dir=cache_dir))
     skills, queries = load_data(data)
@@ -192,9 +188,6 @@ def fit(
     ):
         if abs(nodes - target) > TOLERANCE:
             warn(f"{name}: no setting comes nearer to {target:.2f} nodes than {nodes:.2f}.")
-    if out:
-        write_fit(out, found)
-        note(f"written to {out}: SKILLPAGER_BASELINES={out} uses it")
 
 
 app.command()(judge)

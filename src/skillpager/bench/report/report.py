@@ -124,7 +124,7 @@ def write_report(folder: BenchFolder, *, judge: str, out: Path, allow_trained: b
 def run_facts(results: Results) -> dict[str, str]:
     """Return by name everything that the results depend on."""
     run, data = results.folder.entry("run"), results.folder.entry("data")
-    names = ("encoder", "embedded_text", "classifier", "splitter", "token_counter", "baselines", "style")
+    names = ("encoder", "embedded_text", "classifier", "splitter", "token_counter", "style")
     facts: dict[str, object] = {
         "Data": data.get("source"),
         "Skills, queries": f"{len(results.skills):,}, {len(results.queries):,}",

@@ -5,6 +5,7 @@ each selects on average (§4.3, table tab:main-results). Both are set so that th
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from statistics import fmean
 
 import numpy as np
@@ -16,7 +17,7 @@ from skillpager.bench.report.statistics import Numbers
 from skillpager.errors import BenchError
 from skillpager.pager import SkillPager
 from skillpager.pages.assemble import NodeMeter
-from skillpager.strategies.baselines.graph import NO_THRESHOLD, FittedBaselines, GreedyGraph, TopKDependency
+from skillpager.strategies.baselines.graph import NO_THRESHOLD, GreedyGraph, TopKDependency
 from skillpager.types import Budget, Query, Selection, SkillIndex, Strategy
 
 GREEDY_NODES = paper.MAIN.row("greedy_graph").nodes or 0.0
@@ -27,6 +28,35 @@ DIGITS = 3
 SEEDS = range(1, 21)
 
 Case = tuple[SkillIndex, Query]
+
+
+@dataclass(frozen=True, slots=True)
+class FittedBaselines:
+    """The settings for one encoder and text form, and what they were fitted on.
+
+    Attributes:
+        encoder: Id of the encoder.
+        embedded_text: Which text of a node is embedded: `context`, `heading` or `bare`.
+        threshold: Least gain of `greedy_graph`, -1 to 1.
+        seeds: The k of `topk_dependency`.
+        greedy_nodes: Mean number of nodes that `greedy_graph` selects with that threshold.
+        dependency_nodes: Mean number of nodes that `topk_dependency` selects with that k.
+        skills: Number of training skills.
+        queries: Number of queries about them.
+        mean_nodes: Mean number of nodes of a skill.
+        skills_sha256: Digest of the training skills, as in the manifest of a benchmark folder.
+    """
+
+    encoder: str
+    embedded_text: str
+    threshold: float
+    seeds: int
+    greedy_nodes: float
+    dependency_nodes: float
+    skills: int
+    queries: int
+    mean_nodes: float
+    skills_sha256: str
 
 
 def fit_baselines(

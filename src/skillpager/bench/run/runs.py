@@ -35,7 +35,6 @@ from skillpager.factories import make_strategy
 from skillpager.json_types import JsonObject
 from skillpager.pager import SkillPager
 from skillpager.settings import Settings
-from skillpager.strategies.baselines.graph import describe_fit, fits_of
 
 logger = logging.getLogger(__name__)
 
@@ -86,7 +85,6 @@ def open_run(data: Path | None, out: Path | None, plan: Plan) -> BenchFolder:
     parts: JsonObject = {
         **asdict(recipe),
         "style": plan.settings.style,
-        "baselines": describe_fit(recipe, fits_of(plan.settings)),
     }
     folder = BenchFolder(out or source)
     # a folder without results can be used again
@@ -133,7 +131,7 @@ def run_methods(
     methods = _without_learned(folder, map(parse_method, labels), plan)
     for method in methods.values():
         if not is_ours(method.strategy):  # so that a mistake comes before the run
-            make_strategy(method.strategy, plan.settings, mmr_lambda=plan.settings.mmr_lambda)
+            make_strategy(method.strategy, mmr_lambda=plan.settings.mmr_lambda)
     left = [label for label, method in methods.items() if not _is_finished(folder, method, plan)]
     if not left:
         return 0
