@@ -1,4 +1,4 @@
-"""Haystack: a pipeline that puts the page of a skill into a prompt, and skills for an agent's toolset.
+"""Haystack: a pipeline that puts the page of a skill into a prompt.
 
 pip install ".[haystack]"
 python examples/haystack_pipeline.py
@@ -8,9 +8,8 @@ from pathlib import Path
 
 from haystack import Pipeline
 from haystack.components.builders import PromptBuilder
-from haystack.tools import SkillToolset
 
-from skillpager.integrations.haystack import SkillPagerRetriever, SkillPagerStore
+from skillpager.integrations.haystack import SkillPagerRetriever
 
 SKILLS = Path(__file__).parent / "skills"
 QUERY = "Restore a single table from last night's dump."
@@ -28,7 +27,3 @@ print(pipeline.run({"pager": {"query": QUERY}, "prompt": {"query": QUERY}})["pro
 
 again = Pipeline.loads(pipeline.dumps(), allowed_modules=["skillpager.*"])
 print(f"\nwritten and read, it is the same pipeline: {again == pipeline}")
-
-load_skill, read_skill_file = SkillToolset(SkillPagerStore([SKILLS], max_tokens=900))
-print(load_skill.invoke(name="kubernetes-debugging").splitlines()[0])
-print(read_skill_file.invoke(name="kubernetes-debugging", path="n3-n4"))

@@ -23,7 +23,7 @@ from skillpager.settings import Settings
 ADAPTERS = [
     ("langchain", "langchain_core", "langchain"),
     ("llama_index", "llama_index.core", "llama-index"),
-    ("haystack", "haystack.skill_stores.types", "haystack"),
+    ("haystack", "haystack", "haystack"),
     ("pydantic_ai", "pydantic_ai", "pydantic-ai"),
     ("openai_agents", "agents", "openai-agents"),
 ]
@@ -37,8 +37,6 @@ EXAMPLES = {
     "haystack_pipeline": [
         "Task: Restore a single table",
         "it is the same pipeline: True",
-        "omitted lines; read: read_skill_file kubernetes-debugging",
-        "## Ground rules",
     ],
     "pydantic_ai_agent": [
         "omitted lines; read: read_skill_nodes postgres-backup",

@@ -4,12 +4,9 @@ import asyncio
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import pytest
 from haystack import Pipeline
-from haystack.tools import SkillToolset
-from haystack.tools.errors import ToolInvocationError
 from pydantic_ai import Agent
 from pydantic_ai.models.test import TestModel
 
@@ -27,8 +24,6 @@ from skillpager.stores.postgres import PostgresStore
 from test_integrations_retrievers import BOTH, RETRIEVERS, Retrieve
 
 PUBLISHED = ("git-bisect", "postgres-backup", "kubernetes-debugging")
-# one with a linked Markdown file
-LINKED = "kubernetes-debugging"
 
 
 def publish(database: str, library: str, *names: str) -> None:
@@ -121,21 +116,6 @@ def test_an_agents_tools_read_published_skills(far: SkillPager) -> None:
     assert "git-bisect" in asyncio.run(agent.run("go")).output
 
 
-def test_haystacks_store_has_the_markdown_of_published_skills(far: SkillPager) -> None:
-    store = haystack.SkillPagerStore([], pager=far)
-    load_skill, read_skill_file = SkillToolset(store)
-    text, files = store.load_skill(LINKED)
-    assert text.startswith("# ")
-    linked = read_skill(SAMPLES / LINKED).files[1:]
-    assert files == [file.path for file in linked]
-    read: dict[str, Any] = {"name": LINKED, "path": linked[0].path}
-    assert read_skill_file.invoke(**read) == linked[0].text
-    assert read_skill_file.invoke(**read | {"path": "SKILL.md"}) == read_skill(SAMPLES / LINKED).files[0].text
-    with pytest.raises(ToolInvocationError, match="is not a file of skill"):
-        read_skill_file.invoke(**read | {"path": "scripts/none.py"})
-    assert load_skill.invoke(name="git-bisect")
-
-
 @pytest.mark.usefixtures("_settings_of_host")
 def test_a_saved_pipeline_names_its_library() -> None:
     pipeline = Pipeline()
@@ -143,5 +123,3 @@ def test_a_saved_pipeline_names_its_library() -> None:
     again = Pipeline.loads(pipeline.dumps(), allowed_modules=["skillpager.*"])
     [document] = again.run({"library": {"query": BOTH}})["library"]["documents"]
     assert document.meta["skill"] == "git-bisect"
-    store = haystack.SkillPagerStore([], published="team")
-    assert haystack.SkillPagerStore.from_dict(store.to_dict()).options.published == "team"
