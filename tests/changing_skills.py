@@ -7,6 +7,7 @@ import re
 import shutil
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -65,7 +66,11 @@ class ChangingSkills:
     folder: Path
     count: int
     newest: dict[int, int] = field(default_factory=dict)
-    changes: dict[str, int] = field(default_factory=lambda: dict.fromkeys(CHANGES, 0))
+    changes: Counter[str] = field(default_factory=Counter)
+
+    def __post_init__(self) -> None:
+        for skill in range(self.count):
+            self.write(skill)
 
     def write(self, skill: int) -> None:
         """Replace a skill by its next revision, by one rename."""
@@ -129,14 +134,6 @@ class ChangingSkills:
             thread.join()
         assert problems == []
 
-    @classmethod
-    def at(cls, folder: Path, count: int) -> "ChangingSkills":
-        """Return skills in a folder that is made for them."""
-        made = cls(folder, count)
-        for skill in range(count):
-            made.write(skill)
-        return made
-
 
 @dataclass
 class Answers:
@@ -149,14 +146,14 @@ class Answers:
     """
 
     seconds: list[float] = field(default_factory=list)
-    statuses: dict[str, int] = field(default_factory=dict)
+    statuses: Counter[str] = field(default_factory=Counter)
     problems: list[str] = field(default_factory=list)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def count(self, what: str, seconds: float | None = None) -> None:
         """Count an answer."""
         with self._lock:
-            self.statuses[what] = self.statuses.get(what, 0) + 1
+            self.statuses[what] += 1
             if seconds is not None:
                 self.seconds.append(seconds)
 

@@ -34,12 +34,8 @@ MISTAKES = {
     "address on the web": Mistake(("page", "https://user:secret@example.com/skill?key=secret", "q")),
     "query without quotes": Mistake(("page", BISECT, "skip", "a", "commit")),
     "PDF document": Mistake(("page", "{files}/paper.pdf", "q")),
-    "packed skill": Mistake(("page", "{files}/packed.skill", "q")),
     "front matter alone": Mistake(("page", "{files}/header.md", "q")),
     "empty file": Mistake(("page", "{files}/empty.md", "q")),
-    "binary file": Mistake(("page", "{files}/binary.md", "q")),
-    "UTF-16 file": Mistake(("page", "{files}/utf16.md", "q")),
-    "Latin-1 file": Mistake(("page", "{files}/latin1.md", "q")),
     "too large skill": Mistake(("page", BISECT, "q"), variables={"SKILLPAGER_MAX_BYTES": "100"}),
     "empty skill on stdin": Mistake(("page", "-", "q")),
     "too large skill on stdin": Mistake(
@@ -80,8 +76,6 @@ MISTAKES = {
     "variable that is no style": Mistake(("page", BISECT, "q"), variables={"SKILLPAGER_STYLE": "pretty"}),
     "variable that is no number": Mistake(("page", BISECT, "q"), variables={"SKILLPAGER_MAX_NODES": "many"}),
     "cache in the place of a file": Mistake(("index", BISECT, "--cache-dir", "{files}/empty.md")),
-    "index of no folder": Mistake(("index", "./nowhere")),
-    "index of a folder without skills": Mistake(("index", "{files}/typo")),
     "list of no folder": Mistake(("list", "no/where")),
     "endpoint that is not there": Mistake(
         ("page", BISECT, "q", "--encoder", "openai:m"),
@@ -97,9 +91,6 @@ MISTAKES = {
     "unknown agent": Mistake(("install", "--agent", "emacs")),
     "unknown scope of an agent": Mistake(("uninstall", "--agent", "cursor", "--scope", "x")),
     "agent without a project configuration": Mistake(("install", "--agent", "zed", "--scope", "project")),
-    "skills folder that is none": Mistake(
-        ("install", "--agent", "cursor", "--skills-dir", "no/where", "--yes")
-    ),
     "stub of stdin": Mistake(("stub", "-")),
     "port without HTTP": Mistake(("mcp", "--port", "80")),
     "two forms of a graph": Mistake(("graph", BISECT, "--dot", "--json")),
@@ -109,11 +100,7 @@ MISTAKES = {
 def write_files(folder: Path) -> None:
     """Write the files that mistakes name."""
     (folder / "empty.md").write_bytes(b"")
-    (folder / "binary.md").write_bytes(b"\x7fELF\0\0\1")
-    (folder / "utf16.md").write_bytes("# Title".encode("utf-16"))
-    (folder / "latin1.md").write_bytes(b"# Title\nM\xfcll\n")
     (folder / "paper.pdf").write_bytes(b"%PDF-1.4\nonly ASCII\n%%EOF\n")
-    (folder / "packed.skill").write_bytes(b"PK\3\4\0\0")
     (folder / "header.md").write_bytes(b"---\nname: header\ndescription: Nothing follows.\n---\n\n")
     settings = (("typo", 'enocder = "hashing"\n'), ("broken", "encoder = \n"), ("bare", "encoder = 5\n"))
     for name, text in settings:

@@ -4,8 +4,8 @@ Constructs of CommonMark are here alone, nested, unclosed, repeated and alternat
 matter, sentences, names of headings and files, links, and rare characters. The texts are deterministic.
 """
 
-from collections.abc import Callable, Iterator
-from itertools import count, cycle, takewhile
+from collections.abc import Callable
+from itertools import count
 
 Construct = Callable[[int], str]
 
@@ -51,22 +51,6 @@ def nested(marker: str, line: str, *, gap: str = "", after: str = "") -> Constru
     return growing(lambda depth: marker * depth + line + "\n" + gap)
 
 
-def stairs(step: str, line: str, *, most: int) -> Construct:
-    """Return lines that go `most` steps deeper and begin again."""
-    depths = [step * depth + line for depth in range(most)]
-    return lambda size: "\n".join(taken(cycle(depths), size))
-
-
-def taken(lines: Iterator[str], size: int) -> Iterator[str]:
-    """Yield lines until they have `size` characters."""
-    total = 0
-    for line in lines:
-        if total >= size:
-            return
-        total += len(line) + 1
-        yield line
-
-
 def front_matter(inner: Construct) -> Construct:
     """Return a construct as the whole front matter, with a short body."""
     return lambda size: f"---\nname: x\n{inner(size)}\n---\n# Title\n\nText.\n"
@@ -82,21 +66,6 @@ def full_square_table(size: int) -> str:
     """Return a table with as many columns as rows, all cells filled."""
     side = max(1, int((size / 2) ** 0.5))
     return "|a" * side + "|\n" + "|-" * side + "|\n" + ("|b" * side + "|\n") * side
-
-
-def backtick_runs(size: int) -> str:
-    """Return runs of backticks, each one longer than the one before, so that none is closed."""
-    lengths = takewhile(lambda run: (run * run) // 2 < size, count(1))
-    return " ".join("`" * run for run in lengths)
-
-
-def heading_levels(size: int) -> str:
-    """Return headings of rising and falling levels, a line under each."""
-    levels = cycle([1, 2, 3, 4, 5, 6, 5, 4, 3, 2])
-    lines = (
-        f"{'#' * level} Part {number}\n\nSee part {number // 2}.\n" for number, level in enumerate(levels)
-    )
-    return "\n".join(taken(lines, size))
 
 
 def named_and_cited(size: int) -> str:
@@ -130,7 +99,7 @@ CONSTRUCTS: dict[str, Construct] = {
     "unclosed entities": repeated("&"),
     # headings
     "headings": repeated("# A\n"),
-    "heading levels": heading_levels,
+    "heading levels": numbered(lambda number: f"{'#' * (6 - abs(number % 10 - 5))} Part {number}\n\nSee part {number // 2}.\n\n"),
     "setext headings": repeated("Title\n===\n"),
     "long setext heading": repeated("word\n", after="===\n"),
     "long heading": repeated("word ", before="# "),
@@ -163,7 +132,7 @@ CONSTRUCTS: dict[str, Construct] = {
     "markers on lines": repeated("-\n  - a\n"),
     "nested list": nested("  ", "- a"),
     "nested numbers": nested("   ", "1. a"),
-    "list stairs beyond the limit": stairs("  ", "- a", most=200),
+    "list stairs beyond the limit": numbered(lambda number: "  " * (number % 200) + "- a\n"),
     "long item": repeated("word\n  ", before="- "),
     "item of paragraphs": repeated("  word\n\n", before="- a\n\n"),
     # quotes
@@ -183,7 +152,7 @@ CONSTRUCTS: dict[str, Construct] = {
     "alternating fences": repeated("```\n~~~\n"),
     "growing fences": growing(lambda length: "`" * (length + 2) + "\n"),
     "indented code": repeated("    code\n"),
-    "growing backtick runs": backtick_runs,
+    "growing backtick runs": growing(lambda length: "`" * length + " "),
     "code span that is not closed": repeated("a ", before="`"),
     # HTML
     "divs": repeated("<div>\n\n</div>\n\n"),

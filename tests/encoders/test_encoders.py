@@ -8,11 +8,8 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from itertools import groupby, islice
-from operator import itemgetter
 from pathlib import Path
 
 import numpy as np
@@ -31,7 +28,7 @@ from skillpager.errors import EncoderError, MissingExtraError
 from skillpager.factories import make_encoder
 from skillpager.sections import embedded_text
 from skillpager.settings import Settings
-from skillpager.types import Encoder, FloatArray, Fragment, ListContext, Node, Span, TileKind
+from skillpager.types import Encoder, FloatArray, Fragment, ListContext, Span, TileKind
 
 TEXTS = [
     "Roll back the deployment when the health check fails.",
@@ -263,35 +260,32 @@ def test_products_of_neighbouring_weights_cannot_overflow_16_bits() -> None:
         assert np.minimum(pairs, 0).sum(1).min() * 255 >= -32768
 
 
-Embed = Callable[[list[str]], FloatArray]
-
-
-def ranking(pager: SkillPager, embed: Embed, form: str, *, skills: int | None = None) -> FloatArray:
-    """Return for each query of the (first) samples how often a needed node is nearer than another, 0 to 1."""
-    lines = (ROOT / "examples" / "queries.jsonl").read_text(encoding="utf-8").splitlines()
+def ranking(pager: SkillPager, encoder: Encoder, form: str) -> FloatArray:
+    """Return for each query of the samples how often a needed node is nearer than another, 0 to 1."""
     shares = []
-    for skill, queries in islice(groupby(map(json.loads, lines), itemgetter("skill")), skills):
-        nodes = pager.index(SAMPLES / skill).nodes
-        rows = embed([embedded_text(node, form) for node in nodes])
-        for asked in queries:
-            cosines = rows @ embed([asked["query"]])[0]
-            needed = np.array([is_needed(node, asked["critical"]) for node in nodes])
-            shares.append((cosines[needed][:, None] > cosines[~needed]).mean())
+    for line in (ROOT / "examples" / "queries.jsonl").read_text(encoding="utf-8").splitlines():
+        asked = json.loads(line)
+        nodes = pager.index(SAMPLES / asked["skill"]).nodes
+        rows = encoder.encode_documents([embedded_text(node, form) for node in nodes])
+        cosines = rows @ encoder.encode_query(asked["query"])
+        critical = {number for first, last in asked["critical"] for number in range(first, last + 1)}
+        needed = np.array(
+            [
+                node.span.file == "SKILL.md"
+                and not critical.isdisjoint(range(node.span.start_line, node.span.end_line + 1))
+                for node in nodes
+            ]
+        )
+        shares.append((cosines[needed][:, None] > cosines[~needed]).mean())
     return np.array(shares)
 
 
-def is_needed(node: Node, critical: list[list[int]]) -> bool:
-    """Tell whether a node of the entry file has one of the lines that a query cannot do without."""
-    inside = (first <= node.span.end_line and node.span.start_line <= last for first, last in critical)
-    return node.span.file == "SKILL.md" and any(inside)
-
-
 def test_a_query_is_nearer_to_the_nodes_that_it_needs(pager: SkillPager, encoder: BuiltinEncoder) -> None:
-    shares = ranking(pager, encoder.encode_documents, pager.recipe.embedded_text)
+    shares = ranking(pager, encoder, pager.recipe.embedded_text)
     assert len(shares) == 40
     assert shares.mean() > 0.8
     assert (shares > 0.5).mean() > 0.9
-    assert shares.mean() > ranking(pager, HashingEncoder().encode_documents, "context").mean() + 0.05
+    assert shares.mean() > ranking(pager, HashingEncoder(), "context").mean() + 0.05
 
 
 # ---- builtin:<folder>

@@ -82,7 +82,7 @@ class Reference:
 
 
 def test_http_answers_from_one_revision_at_a_time(torture: Torture, tmp_path: Path) -> None:
-    skills = ChangingSkills.at(tmp_path / "skills", SKILLS)
+    skills = ChangingSkills(tmp_path / "skills", SKILLS)
     answers, duration = Answers(), torture.load_seconds(2 / 3)
     made = SkillPager(store=NoStore(), settings=Settings(cache_dir=tmp_path))
     reference = Reference(made, 0.03 if torture.scale else 0.2)
@@ -212,7 +212,7 @@ def behave_badly(url: str, duration: float, answers: Answers) -> None:
 
 @pytest.mark.parametrize("transport", ["stdio", "http"])
 def test_mcp_answers_from_one_revision_at_a_time(transport: str, torture: Torture, tmp_path: Path) -> None:
-    skills = ChangingSkills.at(tmp_path / "skills", SKILLS)
+    skills = ChangingSkills(tmp_path / "skills", SKILLS)
     answers, duration = Answers(), torture.load_seconds(1 / 6)
     with skills.changing(CHANGE_PAUSE), contextlib.ExitStack() as stack:
         if transport == "stdio":
