@@ -1,9 +1,7 @@
 """Judges: the evidence measure against a restatement of it, and the model's votes over a real local server."""
 
-import itertools
 import json
 import re
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -121,19 +119,6 @@ def test_the_whole_document_is_sufficient_and_nothing_is_not(query: QueryRecord)
     assert judge_evidence(skill, query, "") == (0.0, False)
 
 
-@given(query=st.sampled_from(ANNOTATED), data=st.data())
-@settings(max_examples=50, deadline=None)
-def test_more_context_never_lowers_the_coverage(query: QueryRecord, data: st.DataObject) -> None:
-    lines = lines_of(query)
-    kept = data.draw(st.lists(st.sampled_from(range(len(lines))), unique=True))
-    some, more = sorted(kept[: len(kept) // 2]), sorted(kept)
-    less, coverage = (
-        evidence_coverage("\n".join(lines[number] for number in part), lines, query.critical)[0]
-        for part in (some, more)
-    )
-    assert less <= coverage
-
-
 def test_headings_do_not_count_also_when_they_are_indented() -> None:
     lines = ["# Title", "  ## Indented", "Some text."]
     assert evidence_coverage("some text", lines, [(1, 3)]) == (1.0, True)
@@ -144,12 +129,6 @@ def test_headings_do_not_count_also_when_they_are_indented() -> None:
 def test_each_letter_counts_once_whatever_its_case() -> None:
     lines = ["Größe ẞß", "Einheit"]  # ß has two letters in upper case
     assert evidence_coverage("GRÖßE ßẞ", lines, [(1, 2)]) == (0.5, False)
-
-
-def test_markup_and_wrapping_do_not_count() -> None:
-    query = ANNOTATED[0]
-    plain = re.sub(r"[`*_>|-]|\s+", " ", SKILLS[query.skill].text)
-    assert judge_evidence(SKILLS[query.skill], query, plain) == (1.0, True)
 
 
 @pytest.mark.parametrize("ending", ["\r\n", "\r"])
@@ -310,32 +289,6 @@ def test_the_evidence_judge_over_a_folder(folder: BenchFolder) -> None:
 # ---- the model's votes
 
 
-def test_three_votes_decide_and_their_pattern_is_kept(folder: BenchFolder, server: OpenAIServer) -> None:
-    told: Counter[str] = Counter()
-    patterns = list(itertools.product([True, False], repeat=3))
-
-    def respond(asked: Asked) -> Reply:
-        told[asked.prompt] += 1
-        pattern = patterns[list(told).index(asked.prompt) % 8]
-        vote = pattern[told[asked.prompt] - 1]
-        return verdict(vote, f"because of {vote}")
-
-    server.respond = respond
-    docket = docket_of(folder)
-    judging, asked = judge_by_model(folder, docket, chat_model(server))
-    assert set(told.values()) == {3}
-    assert len(told) == len(docket.cases)
-    assert asked.failures == []
-    records = folder.judgments(judging.judge, "full")
-    assert len(records) == len(folder.queries())
-    for record, pattern in zip(records, patterns, strict=False):
-        assert record.votes == pattern
-        assert record.sufficient == (sum(pattern) >= 2)
-        assert record.pattern == ("3-0" if sum(pattern) in (0, 3) else "2-1")
-        assert record.reason == f"because of {record.sufficient}"
-        assert record.coverage is None
-
-
 def test_the_judge_sees_query_context_and_what_the_skill_is_and_no_more(
     folder: BenchFolder, server: OpenAIServer
 ) -> None:
@@ -434,20 +387,6 @@ def test_a_good_vote_survives_when_a_later_one_fails(tmp_path: Path, server: Ope
     assert [len(asked.body["messages"]) for asked in server.asked] == [2, 2, 4, 2, 4, 2]
 
 
-def test_votes_are_written_as_they_come(folder: BenchFolder, server: OpenAIServer) -> None:
-    chat = chat_model(server)
-    log = folder.path / "votes"
-    kept: list[int] = []
-
-    def respond(asked: Asked) -> Reply:
-        kept.append(sum(len(path.read_text().splitlines()) for path in log.glob("*")))
-        return judge_by_length(asked)
-
-    server.respond = respond
-    judge_by_model(folder, docket_of(folder, "head"), chat)
-    assert kept == list(range(len(server.asked)))
-
-
 def test_a_run_that_stops_loses_no_judgment_and_goes_on(folder: BenchFolder, server: OpenAIServer) -> None:
     judging, _ = judge_by_model(folder, docket_of(folder, "head"), chat_model(server))
     before = folder.judgments(judging.judge, "head")
@@ -477,23 +416,6 @@ def test_each_vote_is_kept_once_and_a_contradiction_is_refused(tmp_path: Path) -
 
 
 # ---- the command
-
-
-def test_the_command_judges_by_evidence(folder: BenchFolder) -> None:
-    said = invoke("bench", "judge", folder.path)
-    assert said.code == 0
-    rows = [line.split("\t") for line in said.out.splitlines()]
-    assert rows[0] == ["method", "judged", "sufficient %"]
-    assert rows[1] == ["full", str(len(folder.queries())), "100.00"]
-    assert [row[0] for row in rows[1:]] == ["full", "head", "mmr"]
-
-
-def test_the_command_without_annotations_says_what_to_do(folder: BenchFolder) -> None:
-    write_records(folder.path / QUERIES, [replace(query, critical=()) for query in folder.queries()])
-    said = invoke("bench", "judge", folder.path)
-    assert said.code == 1
-    assert "needs annotated data" in said.err
-    assert "or the judge llm" in said.err
 
 
 def test_unjudged_cases_make_exit_code_1_and_the_others_stay(

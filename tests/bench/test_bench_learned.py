@@ -19,7 +19,6 @@ from skillpager.bench.data import read_evidence
 from skillpager.bench.data.evidence import REPORT_SPLITS, TRAINING_SPLITS, read_published
 from skillpager.bench.data.folder import BenchFolder
 from skillpager.bench.report import claims, tables
-from skillpager.bench.report.report import write_report
 from skillpager.bench.report.results import Results
 from skillpager.bench.run import learned
 from skillpager.bench.run.learned import (
@@ -88,14 +87,6 @@ def test_a_shipped_model_without_a_readable_list_is_an_error(
     assert str(tmp_path / LEARNED_FROM) in str(caught.value)
     assert fault in str(caught.value)
     assert "restore it: `" in str(caught.value)
-
-
-def test_a_run_stops_at_a_missing_list(seen: Path) -> None:
-    Path("models/encoder", LEARNED_FROM).unlink()
-    said = invoke("bench", "run", "--data", seen.name, "--out", "results", "--jobs", "1", "--methods", "mmr")
-    assert said.code == 1
-    assert "learned_from.txt does not list what the model has learned from (it is missing)" in said.err
-    assert BenchFolder(Path("results")).methods() == []
 
 
 def test_a_model_of_others_may_have_no_list_but_no_damaged_one(tmp_path: Path) -> None:
@@ -310,15 +301,3 @@ def test_near_copies_of_the_manifest_are_left_out(tmp_path: Path, caplog: pytest
     assert [skill.id for skill in skills] == [SAMPLES[0]]
     assert {query.skill for query in queries} == {SAMPLES[0]}
     assert f"{SAMPLES[1]} is left out: it is a near copy of dev/x" in caplog.text
-
-
-def test_a_picture_carries_the_note(tmp_path: Path) -> None:
-    plain, noted = (
-        write_results(tmp_path / "a", whole_run()),
-        results_with_learned(tmp_path / "b", {"mmr": 4}),
-    )
-    for folder in (plain, noted):
-        write_report(folder, judge="evidence", out=folder.path / "out", allow_trained=True)
-    for name in ("pareto", "lambda-sweep"):
-        drawn = [(folder.path / "out" / "figures" / f"{name}.png").read_bytes() for folder in (plain, noted)]
-        assert drawn[0] != drawn[1]

@@ -13,8 +13,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from bench_results import judgment, results_of, selection, whole_run, write_results
 from conftest import ROOT
@@ -79,16 +77,6 @@ def test_votes_that_agree_are_strong() -> None:
     rows = join([selection(query, "mmr") for query in QUERIES], verdicts, QUERIES)
     assert STRONG_VOTES.of(rows) == pytest.approx(200 / 3)
     assert math.isnan(COVERAGE.of(rows))
-
-
-@given(st.lists(st.tuples(st.integers(0, 500), st.integers(1, 500)), min_size=3, max_size=3))
-def test_micro_reduction_is_the_mean_of_the_queries_weighted_by_their_tokens(
-    pairs: list[tuple[int, int]],
-) -> None:
-    rows = rows_of(*({"tokens": tokens, "full_tokens": full} for tokens, full in pairs))
-    single = [100 * (1 - tokens / full) for tokens, full in pairs]
-    assert MICRO_REDUCTION.of(rows) == pytest.approx(np.average(single, weights=[full for _, full in pairs]))
-    assert MACRO_REDUCTION.of(rows) == pytest.approx(np.mean(single))
 
 
 # ---- rows

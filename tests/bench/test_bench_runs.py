@@ -96,12 +96,6 @@ def test_verdicts_are_the_measure_on_the_contexts(done: BenchFolder, data: Path)
     assert all(record.sufficient for record in done.judgments("evidence", "full"))
 
 
-@pytest.mark.parametrize("label", ["bm25@tokens=40%", "navigator@tokens=40%"])
-def test_token_budgets_are_kept(done: BenchFolder, label: str) -> None:
-    for record in done.selections(label):
-        assert 0 < record.tokens <= int(0.4 * record.full_tokens)
-
-
 def test_processes_change_nothing_but_the_times(
     done: BenchFolder, data: Path, plan: Plan, tmp_path: Path
 ) -> None:

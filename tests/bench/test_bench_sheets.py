@@ -4,7 +4,6 @@ import csv
 import io
 import json
 import xml.etree.ElementTree as ET
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,6 @@ from chat_bench import docket_of, invoke, write_run
 from conftest import ROOT
 from messages import raises
 from skillpager.bench import BenchFolder, QueryRecord, SkillRecord
-from skillpager.bench.data.records import write_records
 from skillpager.bench.judge.judges import Case, Docket, judge_cases
 from skillpager.bench.judge.sheets import COLUMNS, LABELS, export_cases, read_answers
 from skillpager.bench.judge.votes import PROMPT_DIGEST, Imported, VotedJudge, import_votes, person_id
@@ -130,13 +128,6 @@ def test_sheet_that_a_spreadsheet_saved(tmp_path: Path, delimiter: str, encoding
     assert read_answers(path)[["case", "label", "note"]].values.tolist() == [
         ["c1", "insufficient", "'tis; odd"]
     ]
-
-
-@pytest.mark.parametrize(("cell", "label"), [("SUFFICIENT", "sufficient"), (" i ", "insufficient")])
-def test_labels_people_write(tmp_path: Path, cell: str, label: str) -> None:
-    sheet = tmp_path / "sheet.csv"
-    export_cases({"c1": case_of()}, sheet)
-    assert labels_in(answer_csv(sheet, {"c1": cell})) == {str(sheet): {"c1": label}}
 
 
 def test_an_export_of_label_studio_has_an_annotator_or_several(tmp_path: Path) -> None:
@@ -258,20 +249,6 @@ def test_a_judge_has_a_name(name: str) -> None:
         person_id(name)
 
 
-def test_votes_on_contexts_that_are_still_there_are_imported_and_the_others_counted(
-    folder: BenchFolder, docket: Docket, tmp_path: Path
-) -> None:
-    export_cases(docket.cases, tmp_path / "sheet.csv")
-    sheet = answer_csv(tmp_path / "sheet.csv", dict.fromkeys(docket.cases, "sufficient"))
-    records = folder.selections("head")
-    changed = [replace(each, context=f"{each.context}.") for each in records[:2]]
-    write_records(folder.selections_file("head"), [*changed, *records[2:]])
-    now = docket_of(folder)
-    assert take(folder, now, sheet).elsewhere == 2
-    assert set(judge_by(folder, now, "people:anna")) == set(docket.cases) & set(now.cases)
-    assert len(folder.judgments("people:anna", "head")) == len(folder.queries()) - 2
-
-
 def test_the_published_votes_can_be_imported_as_far_as_the_contexts_are_the_same(
     folder: BenchFolder, docket: Docket, tmp_path: Path
 ) -> None:
@@ -286,15 +263,3 @@ def test_the_published_votes_can_be_imported_as_far_as_the_contexts_are_the_same
     said = invoke("bench", "judge", folder.path, "--import", published, "--name", "llm:reader")
     assert said.code == 1
     assert f"Nothing was imported: none of the {len(rows) - 1} cases" in said.err
-
-
-def test_the_command_exports_and_imports_a_sheet(folder: BenchFolder, docket: Docket, tmp_path: Path) -> None:
-    sheet = tmp_path / "sheet.csv"
-    said = invoke("bench", "judge", folder.path, "--export", sheet)
-    assert said.code == 0, said.err
-    answer_csv(sheet, dict.fromkeys(docket.cases, "sufficient"))
-    said = invoke("bench", "judge", folder.path, "--import", sheet, "--name", "anna")
-    assert said.code == 0, said.err
-    count = len(docket.cases)
-    assert f"{count} of {count} votes are new, by people:anna" in said.err
-    assert said.out.splitlines()[1] == f"full\t{len(folder.queries())}\t100.00"

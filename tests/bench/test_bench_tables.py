@@ -27,7 +27,7 @@ from skillpager.bench.report.figures import (
     sweep_figure,
 )
 from skillpager.bench.report.methods import compare_curves, compare_methods, default_methods, read_curves
-from skillpager.bench.report.report import SECTIONS, run_facts
+from skillpager.bench.report.report import SECTIONS
 from skillpager.bench.report.results import Results
 from skillpager.bench.report.statistics import Interval
 from skillpager.bench.report.tables import Cell, Table, format_cell, frame
@@ -340,12 +340,6 @@ def test_a_claim_is_judged_only_with_the_papers_encoder_and_text(
     assert table is not None
     assert ("cannot tell whether a claim of the paper holds" in table.note) == bool(parts)
     assert table.rows["Here"].tolist() == checked["outcome"].map(str).tolist()
-
-
-def test_facts_come_from_the_folder(results: Results) -> None:
-    facts = run_facts(results)
-    assert facts["Encoder"] == "hashing-256"
-    assert facts["Skills, queries"] == "4, 20"
 
 
 # ---- figures

@@ -14,7 +14,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import accuracy_score, cohen_kappa_score, f1_score
 
-from chat_bench import invoke
 from conftest import SAMPLES
 from messages import raises
 from skillpager import SkillPager
@@ -457,19 +456,3 @@ def test_parser_quality_without_labels(typed_folder: BenchFolder) -> None:
 
 
 # ---- the commands
-
-
-def test_sample_and_score_on_the_command_line(folder: BenchFolder, tmp_path: Path) -> None:
-    sheet = tmp_path / "sheet.csv"
-    arguments = ["bench", "validate", "sample", folder.path, "--judge", "llm", "--out", sheet]
-    drawn = invoke(*arguments, "--methods", "mmr,greedy_graph")
-    assert drawn.code == 0, drawn.err
-    assert "mmr sufficient 3-0: 10 of 12 cases, there are no more" in drawn.err
-    assert f"80 cases in {sheet}" in drawn.err
-    fill_as_judge(sheet, folder, but={"3-0": 3})
-    scored = invoke("bench", "validate", "score", folder.path, sheet, "--judge", "llm")
-    assert scored.code == 0, scored.err
-    lines = [line.split("\t") for line in scored.out.splitlines()]
-    assert lines[0][:3] == ["sheet", "part", "cases"]
-    assert [line[1:3] for line in lines[1:]] == [["all", "80"], ["3-0", "40"], ["2-1", "40"]]
-    assert lines[1][6:] == ["82.29", "0.646"]

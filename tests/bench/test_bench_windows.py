@@ -144,13 +144,6 @@ def test_a_window_ends_at_white_space_and_an_indentation_goes_with_its_line() ->
     assert found == ["first words\n", "    indented\n\n", "  - item one\r\n", "  - item two\n"]
 
 
-def test_text_without_white_space_is_cut_between_characters() -> None:
-    text = "节点选择策略" * 400
-    found = windows(text, default_counter(), 64)
-    assert "".join(found) == text
-    assert all(30 < default_counter().count(part) <= 64 for part in found[:-1])
-
-
 @pytest.mark.parametrize("unit", ["some words of a line ", "Zm9vYmFyYmF6", " "])
 def test_a_line_of_two_megabytes_is_counted_a_bounded_number_of_times(unit: str) -> None:
     text = unit * (2_000_000 // len(unit))

@@ -161,9 +161,8 @@ def load_data(path: Path) -> tuple[list[SkillRecord], list[QueryRecord]]:
         skills, queries = read_evidence(path, subset=path.resolve().name)
     else:
         raise BenchError(
-            f"{path} holds no data: name a benchmark folder (with {SKILLS}), which `skillpager bench data` "
-            f"makes, or a folder of evidence data (with *{ANNOTATION}), which `skillpager bench data fetch` "
-            "restores."
+            f"{path} holds no data: name a benchmark folder (with {SKILLS}) or evidence data (with "
+            f"*{ANNOTATION}); `skillpager bench data` makes both."
         )
     _check_ids(path, skills, queries)
     return skills, queries

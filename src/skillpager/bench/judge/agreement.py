@@ -47,12 +47,6 @@ def sample_cases(
     alone for one. A stratum with too few cases gives all of them; no other stratum makes up for it. The
     second value has a sentence for each such stratum.
 
-    Args:
-        folder: Benchmark with judgments and the contexts that were judged.
-        judge: Id of the judge.
-        methods: Labels of the methods.
-        size: Cases in all.
-
     Raises:
         BenchError: A method is unknown, the judge did not judge it, or the run stored no contexts.
     """
@@ -171,10 +165,7 @@ class Group:
 def score_sheets(folder: BenchFolder, judge: str, sheets: Sequence[Path]) -> list[Group]:
     """Return how annotators agree with the judge on the cases with a label, in all and by vote pattern.
 
-    Args:
-        folder: Benchmark with the judgments that the sample was drawn from.
-        judge: Id of the judge.
-        sheets: Answered copies of a sample, or exports of Label Studio.
+    `sheets` are answered copies of a sample, or exports of Label Studio.
 
     Raises:
         BenchError: A sheet is wrong, has no label, or has a case that the judge has not judged.
