@@ -16,7 +16,6 @@ from skillpager import SkillPager
 from skillpager.bench.data import load_data, to_skill
 from skillpager.bench.run.fitting import (
     DIGITS,
-    GREEDY_NODES,
     FittedBaselines,
     best_threshold,
     fit_baselines,
@@ -81,10 +80,10 @@ def test_the_shipped_encoder_has_a_threshold() -> None:
     assert (ENCODER_ID, Settings().embedded_text) in FITTED_THRESHOLDS
 
 
-def test_a_fit_that_cannot_reach_the_papers_numbers_says_so(tmp_path: Path) -> None:
+def test_the_command_prints_the_fit(tmp_path: Path) -> None:
     data = write_evidence_folder(tmp_path / "small", "http-status-reference")
     words = ("bench", "fit", "--data", str(data), "--encoder", "hashing")
     said = invoke(*words, SKILLPAGER_CACHE_DIR=str(tmp_path), SKILLPAGER_EMBEDDED_TEXT="bare")
     assert said.code == 0
     fit = FittedBaselines(**json.loads(said.out))
-    assert ("greedy_graph: no setting comes nearer" in said.err) == (abs(fit.greedy_nodes - GREEDY_NODES) > 1)
+    assert 0 < fit.greedy_nodes <= fit.mean_nodes

@@ -1,4 +1,4 @@
-"""Routing measured: at which rank each method finds the skills that queries need; rows are resumable."""
+"""Routing measured: at which rank each method finds the skills that queries need."""
 
 import sqlite3
 import time
@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 import numpy as np
 
 from skillpager.bench.data.evidence import read_documents
-from skillpager.bench.data.records import Record, append_records, read_json, read_records
+from skillpager.bench.data.records import Record, read_json, read_records, write_records
 from skillpager.bench.data.skillrouter import GROUND_TRUTH
 from skillpager.bench.data.skillrouter import read_tasks as read_scored_tasks
 from skillpager.bench.report.statistics import Interval, bootstrap
@@ -282,35 +282,27 @@ def measure_method(
     folder: Path,
     progress: Progress,
 ) -> list[RoutingRow]:
-    """Return the rows of a method, after adding those to `<folder>/<method>.jsonl` that are missing.
+    """Return the rows of a method, and write them to `<folder>/<method>.jsonl`.
 
     Raises:
-        BenchError: The method is unknown, or a row is damaged or of a library of another size.
+        BenchError: The method is unknown.
         MissingExtraError: The method needs a package that is not installed.
     """
     if method not in METHODS:
         raise BenchError(f"Unknown method {method!r}: choose from {', '.join(METHODS)}.")
-    path = folder / f"{method}.jsonl"
-    rows = list(read_records(path, RoutingRow))
-    if any(row.library != len(skills) for row in rows):
-        raise BenchError(f"{path} has rows of another library: choose another --out, or delete it.")
-    done = {row.query for row in rows}
-    missing = [query for query in queries if query.id not in done]
-    if not missing:
-        return rows
     needed = {id_ for query in queries for id_ in query.needs}
     own = OwnRouter(skills, needed) if method == OURS else None
     rank = own.rank if own else OTHERS[method](skills)
-    for number, query in enumerate(missing):
-        progress(number, len(missing))
+    rows = []
+    for number, query in enumerate(queries):
+        progress(number, len(queries))
         started = time.process_time()
         found = rank(query.text)
         ms = round(1000 * (time.process_time() - started), 2)
         ranks = {id_: found.index(id_) + 1 if id_ in found else None for id_ in query.needs}
         chances = [round(chance, 4) for chance in own.fits(query.text)] if own else []
-        row = RoutingRow(query.id, query.kind, len(skills), ranks, ms, *chances)
-        append_records(path, [row])
-        rows.append(row)
+        rows.append(RoutingRow(query.id, query.kind, len(skills), ranks, ms, *chances))
+    write_records(folder / f"{method}.jsonl", rows)
     return rows
 
 

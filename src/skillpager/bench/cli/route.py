@@ -42,8 +42,7 @@ def route(
 ) -> None:
     """Rank the skills of a large library for queries whose needed skills are known.
 
-    Rows have ids and ranks, no texts; those that are in the folder are not computed again. Intervals are over
-    queries.
+    Rows have ids and ranks, no texts. Intervals are over queries.
 
     \b
     Examples:

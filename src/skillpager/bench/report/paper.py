@@ -51,19 +51,10 @@ class PaperTable:
         """Whether it was measured on the skills with curated answers alone."""
         return self.skills == GROUND_TRUTH_SKILLS
 
-    def row(self, label: str) -> PaperRow:
-        """Return the row of a method."""
-        return {row.label: row for row in self.rows}[label]
-
-
-def read_data(name: str) -> list[dict[str, str]]:
-    """Return the rows of a file of this package's data."""
-    with (DATA / name).open(encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
-
 
 def _read(label: str, section: str, skills: int, queries: int, title: str) -> PaperTable:
-    rows = [list(row.values())[1:] for row in read_data("paper.csv") if row["table"] == label]
+    with (DATA / "paper.csv").open(encoding="utf-8", newline="") as file:
+        rows = [list(row.values())[1:] for row in csv.DictReader(file) if row["table"] == label]
     numbers = [[float(cell) if cell else None for cell in row[2:]] for row in rows]
     read = tuple(PaperRow(*row[:2], *cells) for row, cells in zip(rows, numbers, strict=True))  # type: ignore[arg-type]
     return PaperTable(label, section, skills, queries, title, read)

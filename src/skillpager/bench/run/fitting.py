@@ -20,8 +20,8 @@ from skillpager.pages.assemble import NodeMeter
 from skillpager.strategies.baselines.graph import NO_THRESHOLD, GreedyGraph, TopKDependency
 from skillpager.types import Budget, Query, Selection, SkillIndex, Strategy
 
-GREEDY_NODES = paper.MAIN.row("greedy_graph").nodes or 0.0
-DEPENDENCY_NODES = paper.MAIN.row("topk_dependency").nodes or 0.0
+_PAPER_NODES = {row.label: row.nodes or 0.0 for row in paper.MAIN.rows}
+GREEDY_NODES, DEPENDENCY_NODES = _PAPER_NODES["greedy_graph"], _PAPER_NODES["topk_dependency"]
 # a threshold is rounded to so many digits, so that it can be written in a label
 DIGITS = 3
 # the paper's smaller budget of nodes: with predecessors on top, more seeds would be far from its 14.8 nodes
