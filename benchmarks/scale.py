@@ -28,7 +28,7 @@ from skillpager.indexing import index_key
 from skillpager.library import FoundSkill, Library
 from skillpager.library.routing.catalog import Catalog
 from skillpager.library.routing.router import load_router, route_query
-from skillpager.library.routing.word_index import LibraryWords, WordIndex
+from skillpager.library.routing.word_index import WordIndex
 from skillpager.parsing.skill import read_skill
 from skillpager.settings import Settings
 
@@ -91,7 +91,7 @@ def make_words(arguments: argparse.Namespace) -> dict[str, object]:
     catalog = Catalog(arguments.cache)
     real = _real(arguments.folder, arguments.count)
     started = time.process_time()
-    LibraryWords(WordIndex(catalog.words_of("scale"))).search(real)
+    WordIndex(catalog.words_of("scale")).search_skills(real)
     return {
         "words_s": round(time.process_time() - started, 1),
         "catalog_mb": round(sum(path.stat().st_size for path in arguments.cache.rglob("*")) / MEGA, 1),
@@ -102,9 +102,9 @@ def make_words(arguments: argparse.Namespace) -> dict[str, object]:
 def search(arguments: argparse.Namespace) -> dict[str, object]:
     """Return the time to the first route, those of more, and the memory."""
     skills = _real(arguments.folder, arguments.count)
-    library, model = LibraryWords(WordIndex(Catalog(arguments.cache).words_of("scale"))), load_router()
+    library, model = WordIndex(Catalog(arguments.cache).words_of("scale")), load_router()
     started = time.process_time()
-    words = library.search(skills)
+    words = library.search_skills(skills)
     route_query(words, skills, "words", k=1, model=model)
     row: dict[str, object] = {"load_s": round(time.process_time() - started, 2)}
     chosen = np.random.default_rng(SEED).choice(len(skills), QUERIES)

@@ -120,7 +120,7 @@ def test_what_is_in_no_folder_any_more_leaves_the_catalog(skills: Path, cache: P
     shutil.rmtree(skills)
     write(skills, 99)
     assert names(route(library, "topic99")) == ["skill-99"]
-    assert library._words.search(library.skills()).holders("body", ["skill"]).tolist() == [1]
+    assert library._words.search_skills(library.skills()).holders("body", ["skill"]).tolist() == [1]
     with closing(sqlite3.connect(cache / "catalog.db")) as connection:
         assert connection.execute("SELECT count(*) FROM readings").fetchone() == (1,)
 

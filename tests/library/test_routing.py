@@ -170,7 +170,7 @@ def test_routing_needs_no_encoder(write: Write, tmp_path: Path, monkeypatch: pyt
 
 def features(library: Library, query: str) -> Candidates:
     skills = library.skills()
-    words = library._words.search(skills)
+    words = library._words.search_skills(skills)
     return features_of(words, query, most_terms=8, name_at=lambda place: skills[place].name)
 
 

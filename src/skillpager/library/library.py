@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from skillpager.library.published import PublishedSkills
     from skillpager.library.routing.catalog import Catalog
     from skillpager.library.routing.routes import Route
-    from skillpager.library.routing.word_index import LibraryWords
+    from skillpager.library.routing.word_index import WordIndex
     from skillpager.pager import SkillPager
     from skillpager.types import SkillIndex
 
@@ -231,7 +231,7 @@ class Library:
         from skillpager.library.routing.word_index import index_faults
 
         skills = self.skills()
-        words = self._words.search(skills, progress)
+        words = self._words.search_skills(skills, progress)
         hidden = sum(skill.user_only for skill in skills) if for_model else 0
         with index_faults(self._words.folder):
             found = route_query(words, skills, query, k=k + hidden + SPARE_ROUTED, model=load_router())
@@ -241,18 +241,18 @@ class Library:
 
     def prepare(self, progress: Progress = no_progress) -> None:
         """Read what `route` needs, so that the next one is fast; `progress` is called as by `route`."""
-        self._words.search(self.skills(), progress)
+        self._words.search_skills(self.skills(), progress)
 
     @cached_property
-    def _words(self) -> "LibraryWords":
+    def _words(self) -> "WordIndex":
         """The words of the skills, in an index for these folders and this filter."""
-        from skillpager.library.routing.word_index import LibraryWords, WordIndex
+        from skillpager.library.routing.word_index import WordIndex
 
         if self._catalog is None:
-            return LibraryWords(WordIndex(None))
+            return WordIndex(None)
         folders = sorted({str(skill.folder.absolute()) for skill in self.skills() if skill.folder})
         keep = repr(self.keep) if is_dataclass(self.keep) else type(self.keep).__qualname__
-        return LibraryWords(WordIndex(self._catalog.words_of((folders, self.place, keep))))
+        return WordIndex(self._catalog.words_of((folders, self.place, keep)))
 
     @cached_property
     def _published(self) -> "PublishedSkills | None":

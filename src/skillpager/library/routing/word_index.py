@@ -150,8 +150,11 @@ class WordIndex:
 
     def __init__(self, folder: Path | None) -> None:
         self.folder = folder
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._index: tantivy.Index | None = None
+        self._skills: Sequence[FoundSkill] = ()
+        self._search: WordSearch | None = None
+        self._is_away = False  # a store, of which there is at most one
 
     def update(self, wanted: Collection[int], read: Read) -> None:
         """Bring the index in step with a library: skills that it lacks are added, others deleted.
@@ -193,12 +196,48 @@ class WordIndex:
         with self._lock, index_faults(self.folder):
             return WordSearch(self._open().searcher(), keys)
 
-    def delete(self) -> None:
-        """Delete the index; using it again makes another."""
+    def search_skills(self, skills: Sequence[FoundSkill], progress: Progress = no_progress) -> "WordSearch":
+        """Return the words of all skills that can be read; while a store is away, of those that were before.
+
+        An index that cannot be used is deleted, and the words stay in memory.
+        """
         with self._lock:
-            self._index = None
-            if self.folder is not None:
-                shutil.rmtree(self.folder, ignore_errors=True)
+            if self._search is None or skills != self._skills:
+                try:
+                    self._search = self._updated(skills, progress)
+                except WordIndexError as error:
+                    logger.warning("%s They are read again, and stay in memory.", error)
+                    if self.folder is not None:
+                        shutil.rmtree(self.folder, ignore_errors=True)
+                    self.folder = self._index = None
+                    self._search = self._updated(skills, progress)
+                # a store may be back the next time
+                self._skills = () if self._is_away else skills
+            progress(len(skills), len(skills))
+            return self._search
+
+    def _updated(self, skills: Sequence[FoundSkill], progress: Progress) -> "WordSearch":
+        by_key = {key_of(skill): skill for skill in skills}
+        self._is_away = False
+
+        def read(keys: Sequence[int]) -> Iterator[tuple[int, Terms]]:
+            for done, key in enumerate(keys, len(skills) - len(keys)):
+                progress(done, len(skills))
+                found = by_key[key]
+                if self._is_away and found.published is not None:
+                    continue  # each might wait for the store
+                try:
+                    with skill_faults(found.path):
+                        file = found.read(scope="body").files[0]
+                except (SkillError, StoreError) as error:
+                    logger.warning("routing does not find %r: %s", found.name, error)
+                    self._is_away |= isinstance(error, StoreError)
+                    continue
+                if file.digest == found.digest:  # else the next search finds what it is now
+                    yield key, field_terms(found.name, found.description, file.text[file.body_start :])
+
+        self.update(by_key.keys(), read)
+        return self.search(by_key)
 
     def _open(self) -> tantivy.Index:
         if self._index is None:
@@ -274,64 +313,6 @@ def _keys_of(index: tantivy.Index) -> set[int]:
         return set()
     hits = searcher.search(tantivy.Query.all_query(), searcher.num_docs, count=False).hits
     return set(cast("list[int]", searcher.fast_field_values(KEY, [address for _, address in hits])))
-
-
-class LibraryWords:
-    """The words of the skills that a library has at the moment. Thread-safe."""
-
-    def __init__(self, index: WordIndex) -> None:
-        self._index = index
-        self._lock = threading.Lock()
-        self._skills: Sequence[FoundSkill] = ()
-        self._search: WordSearch | None = None
-        self._is_away = False  # a store, of which there is at most one
-
-    @property
-    def folder(self) -> Path | None:
-        """The folder of the index; None if it is in memory."""
-        return self._index.folder
-
-    def search(self, skills: Sequence[FoundSkill], progress: Progress = no_progress) -> WordSearch:
-        """Return the words of all skills that can be read; while a store is away, of those that were before.
-
-        An index that cannot be used is deleted, and the words stay in memory.
-        """
-        with self._lock:
-            if self._search is None or skills != self._skills:
-                try:
-                    self._search = self._updated(skills, progress)
-                except WordIndexError as error:
-                    logger.warning("%s They are read again, and stay in memory.", error)
-                    self._index.delete()
-                    self._index = WordIndex(None)
-                    self._search = self._updated(skills, progress)
-                # a store may be back the next time
-                self._skills = () if self._is_away else skills
-            progress(len(skills), len(skills))
-            return self._search
-
-    def _updated(self, skills: Sequence[FoundSkill], progress: Progress) -> WordSearch:
-        by_key = {key_of(skill): skill for skill in skills}
-        self._is_away = False
-
-        def read(keys: Sequence[int]) -> Iterator[tuple[int, Terms]]:
-            for done, key in enumerate(keys, len(skills) - len(keys)):
-                progress(done, len(skills))
-                found = by_key[key]
-                if self._is_away and found.published is not None:
-                    continue  # each might wait for the store
-                try:
-                    with skill_faults(found.path):
-                        file = found.read(scope="body").files[0]
-                except (SkillError, StoreError) as error:
-                    logger.warning("routing does not find %r: %s", found.name, error)
-                    self._is_away |= isinstance(error, StoreError)
-                    continue
-                if file.digest == found.digest:  # else the next search finds what it is now
-                    yield key, field_terms(found.name, found.description, file.text[file.body_start :])
-
-        self._index.update(by_key.keys(), read)
-        return self._index.search(by_key)
 
 
 def key_of(skill: FoundSkill) -> int:
