@@ -9,6 +9,7 @@ import time
 from contextlib import closing
 from multiprocessing.process import BaseProcess
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from tantivy import Index
@@ -20,6 +21,7 @@ from plain_parts import plain_pager
 from skillpager.library import FoundSkill, Library, Route
 from skillpager.library.routing.catalog import Catalog
 from skillpager.library.routing.word_index import WordIndex
+from skillpager.parsing.skill import read_skill
 
 KILLS = 4
 
@@ -69,43 +71,34 @@ def same_routes(one: Route, other: Route) -> bool:
     return (one.fits, one.searched, one.skills) == (other.fits, other.searched, other.skills)
 
 
-class Readings:
-    """Counts the skills that are read, by discovery and for their words."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.paths: list[str] = []
-        module = skillpager.library.discovery
-        monkeypatch.setattr(module, "read_skill", self._counted(module.read_skill))
-
-    def _counted(self, read):  # type: ignore[no-untyped-def]
-        def counted(path: Path, **options: object):  # type: ignore[no-untyped-def]
-            self.paths.append(path.name)
-            return read(path, **options)
-
-        return counted
-
-    def taken(self) -> set[str]:
-        """Return the names of the folders that were read since the last call."""
-        taken, self.paths = set(self.paths), []
-        return taken
+@pytest.fixture
+def read(monkeypatch: pytest.MonkeyPatch) -> Mock:
+    """Notes the skills that are read, by discovery and for their words."""
+    counted = Mock(wraps=read_skill)
+    monkeypatch.setattr(skillpager.library.discovery, "read_skill", counted)
+    return counted
 
 
-def test_the_next_process_reads_only_what_is_new(
-    skills: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def taken(read: Mock) -> set[str]:
+    """Return the names of the folders that were read since the last call."""
+    paths = {call.args[0].name for call in read.call_args_list}
+    read.reset_mock()
+    return paths
+
+
+def test_the_next_process_reads_only_what_is_new(skills: Path, cache: Path, read: Mock) -> None:
     settle(skills)
-    readings = Readings(monkeypatch)
     first = library_of(skills, cache).route("topic3")
-    assert len(readings.taken()) == 12
+    assert len(taken(read)) == 12
     second = library_of(skills, cache)
     assert same_routes(second.route("topic3"), first)
-    assert readings.taken() == set()
+    assert taken(read) == set()
 
     write(skills, 12)
     write(skills, 3, "changed")
     shutil.rmtree(skills / "skill-5")
     assert names(route(second, "topic12", 1)) == ["skill-12"]
-    assert readings.taken() == {"skill-12", "skill-3"}
+    assert taken(read) == {"skill-12", "skill-3"}
     assert names(second.route("changed", k=1)) == ["skill-3"]
     assert "skill-5" not in names(second.route("topic5"))
     # what was learned in steps is what is learned at once
@@ -150,15 +143,15 @@ def test_words_that_nobody_uses_are_deleted(skills: Path, cache: Path) -> None:
 
 
 def test_folders_may_be_relative(
-    skills: Path, cache: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    skills: Path, cache: Path, read: Mock, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     settle(skills)
     library_of(skills, cache).prepare()
     monkeypatch.chdir(tmp_path)
-    readings = Readings(monkeypatch)
+    read.reset_mock()
     found = library_of(Path("skills"), cache).route("topic7", k=1)
     assert found.skills[0].skill.path == Path("skills/skill-7")
-    assert readings.taken() == set()
+    assert taken(read) == set()
 
 
 def test_words_that_cannot_be_stored_are_kept_in_memory(

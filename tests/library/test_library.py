@@ -272,24 +272,19 @@ def test_links_to_folders_above_do_not_multiply_the_search(
     for number in range(12):
         (tmp_path / f"again-{number}").symlink_to(tmp_path)
         (deep / f"up-{number}").symlink_to(tmp_path)
-    looked = count_calls(monkeypatch, os, "scandir")
+    looked = watched(monkeypatch, os, "scandir")
     assert [skill.name for skill in discover([tmp_path])] == ["one"]
-    assert len(looked) < 10
+    assert looked.call_count < 10
 
 
 # ---- searching again
 
 
-def count_calls(monkeypatch: pytest.MonkeyPatch, place: object, name: str) -> list[object]:
-    """Return a list that grows with each call of a function, by its first argument."""
-    function, calls = getattr(place, name), []
-
-    def counted(first: object, *others: object, **options: object) -> object:
-        calls.append(first)
-        return function(first, *others, **options)
-
-    monkeypatch.setattr(place, name, counted)
-    return calls
+def watched(monkeypatch: pytest.MonkeyPatch, place: object, name: str) -> Mock:
+    """Return a mock in the place of a function, which it calls."""
+    function = Mock(wraps=getattr(place, name))
+    monkeypatch.setattr(place, name, function)
+    return function
 
 
 @pytest.fixture
@@ -305,14 +300,14 @@ def test_what_has_not_changed_is_not_read_again(tmp_path: Path, monkeypatch: pyt
     (tmp_path / "broken" / "SKILL.md").write_bytes(b"\0")
     library = Library(SkillPager(), [tmp_path])
     before = library.found()
-    reads = count_calls(monkeypatch, skillpager.library.discovery, "read_skill")
+    reads = watched(monkeypatch, skillpager.library.discovery, "read_skill")
     assert library.found(fresh=True) == before
-    assert reads == []
+    reads.assert_not_called()
     text = (folders[1] / "SKILL.md").read_text(encoding="utf-8")
     (folders[1] / "SKILL.md").write_text(text.replace("name: b", "name: z"), encoding="utf-8")
     shutil.rmtree(folders[2])
     assert [skill.name for skill in library.found(fresh=True)] == ["a", "z", "broken"]
-    assert reads == [folders[1]]
+    assert [call.args[0] for call in reads.call_args_list] == [folders[1]]
 
 
 def test_a_problem_of_the_system_passes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -331,12 +326,12 @@ def test_a_library_notices_new_and_removed_skills(tmp_path: Path, monkeypatch: p
     library = Library(SkillPager(), [tmp_path])
     assert [skill.name for skill in library.skills()] == ["first"]
     monkeypatch.setattr(skillpager.library.library, "RESCAN_SECONDS", 1e9)
-    searches = count_calls(monkeypatch, skillpager.library.library, "read_folders")
+    searches = watched(monkeypatch, skillpager.library.library, "read_folders")
     new = make(tmp_path / "team", "new")
     for name in ("new", "unknown", "first/..", "..", "", "x" * 5_000, "a\0b", "\udc80"):
         with pytest.raises(UnknownSkillError):
             library.skill(name)
-    assert searches == []
+    searches.assert_not_called()
     monkeypatch.setattr(skillpager.library.library, "RESCAN_SECONDS", 0.0)
     shutil.rmtree(first)
     assert library.skill("new").path == new
