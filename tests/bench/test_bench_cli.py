@@ -31,7 +31,6 @@ skillpager bench data skills examples/skills --queries examples/queries.jsonl --
 skillpager bench data skills ~/.claude/skills --out mine
 """
 QUERIES = """
-skillpager bench queries skillrouter --dry-run
 skillpager bench queries skillrouter
 """
 RUNS = """
@@ -48,7 +47,7 @@ skillpager bench reproduce --data skillsbench --out results
 """
 JUDGES = """
 skillpager bench judge results
-skillpager bench judge results --judge llm --methods main --dry-run
+skillpager bench judge results --judge llm --methods main
 skillpager bench judge results --judge llm --methods mmr
 skillpager bench judge results --export for-anna.csv
 """

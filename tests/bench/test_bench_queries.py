@@ -39,7 +39,6 @@ from skillpager.bench.data.queries import (
 from skillpager.bench.data.records import SkillRecord, append_records, write_records
 from skillpager.errors import BenchError
 from skillpager.parsing.skill import find_body
-from skillpager.tokens import default_counter
 
 __all__ = ["openai_server"]
 
@@ -304,17 +303,6 @@ def test_a_killed_run_goes_on_without_repeating_a_request(tmp_path: Path, server
     assert asked_again == Counter({skill.id for skill in folder.skills()} - set(answered))
     assert len(folder.queries()) == 60
     assert not list(folder.path.rglob("*.tmp"))
-
-
-def test_a_dry_run_prints_the_estimate_and_asks_nothing(tmp_path: Path, server: OpenAIServer) -> None:
-    folder = write_skills(tmp_path / "bench", 3)
-    ran = invoke("bench", "queries", folder.path, "--dry-run", **variables(server))
-    assert (ran.code, ran.err) == (0, "")
-    texts = sum(default_counter().count(skill.text) for skill in folder.skills())
-    tokens = sum(query_question(skill).tokens for skill in folder.skills())
-    assert ran.out == f"3 requests, about {tokens:,} tokens, without the answers\n"
-    assert texts < tokens < texts + 3 * 900
-    assert server.asked == []
 
 
 def test_failures_are_told_with_the_way_out(tmp_path: Path, server: OpenAIServer) -> None:

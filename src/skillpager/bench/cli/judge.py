@@ -1,24 +1,18 @@
 """`skillpager bench queries` and `bench judge`: ask a model, or exchange sheets with people."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from skillpager.cli.messages import (
-    UsageError,
-    note,
-    print_text,
-    reported,
-    warn,
-)
-from skillpager.cli.views import counted, print_table, progress_bar
+from skillpager.cli.messages import UsageError, note, reported, warn
+from skillpager.cli.views import print_table, progress_bar
 from skillpager.errors import BenchError
 from skillpager.settings import load_settings
 
 if TYPE_CHECKING:
-    from skillpager.bench.data.chat import Asked, Item, Question
+    from skillpager.bench.data.chat import Asked, Item
     from skillpager.bench.data.folder import BenchFolder
     from skillpager.bench.judge.judges import Docket, Judging
 
@@ -26,15 +20,12 @@ if TYPE_CHECKING:
 MAX_SHOWN = 5
 
 Folder = Annotated[Path, typer.Argument(metavar="FOLDER", help="Benchmark folder.")]
-
-
 Jobs = Annotated[int, typer.Option("--jobs", "-j", metavar="N", min=1, help="Parallel requests.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Print requests and tokens; send nothing.")]
 DEFAULT_JOBS = 8  # paper §4.1
 
 
 @reported
-def queries(folder: Folder, jobs: Jobs = DEFAULT_JOBS, dry_run: DryRun = False) -> None:
+def queries(folder: Folder, jobs: Jobs = DEFAULT_JOBS) -> None:
     """Let a language model write five queries for each skill of a benchmark.
 
     The model is SKILLPAGER_LLM_MODEL. Queries are added to FOLDER/queries.jsonl. Skills that have queries are
@@ -42,7 +33,6 @@ def queries(folder: Folder, jobs: Jobs = DEFAULT_JOBS, dry_run: DryRun = False) 
 
     \b
     Examples:
-      skillpager bench queries skillrouter --dry-run
       skillpager bench queries skillrouter
     """
     from skillpager.bench.data import queries as writing
@@ -52,9 +42,6 @@ def queries(folder: Folder, jobs: Jobs = DEFAULT_JOBS, dry_run: DryRun = False) 
     run = BenchFolder(folder)
     model = chat_endpoint(load_settings(), purpose="bench queries", max_retries=writing.MAX_RETRIES)
     missing = writing.skills_without_queries(run, model.id)
-    if dry_run:
-        _print_estimate(map(writing.query_question, missing))
-        return
     with progress_bar("skills") as progress:
         asked = writing.write_queries(run, model, missing, jobs=jobs, progress=progress)
     total, left = len(run.skills()), len(missing) - asked.done
@@ -95,7 +82,6 @@ def judge(
         str, typer.Option(metavar="NAME", help="Who gave the imported answers; llm:NAME for an agent.")
     ] = "",
     jobs: Jobs = DEFAULT_JOBS,
-    dry_run: DryRun = False,
 ) -> None:
     """Judge the contexts of a run: does each suffice for its query?
 
@@ -106,7 +92,7 @@ def judge(
     \b
     Examples:
       skillpager bench judge results
-      skillpager bench judge results --judge llm --methods main --dry-run
+      skillpager bench judge results --judge llm --methods main
       skillpager bench judge results --export for-anna.csv
       skillpager bench judge results --import for-anna.csv --name anna
     """
@@ -139,24 +125,20 @@ def judge(
             f"{len(judging.verdicts):,} of {len(docket.cases):,} cases have a verdict"
         )
     elif judge == "llm":
-        _judge_by_model(run, docket, votes, jobs=jobs, dry_run=dry_run)
+        _judge_by_model(run, docket, votes, jobs=jobs)
     else:
         with progress_bar("contexts") as progress:
             judging = judge_cases(run, docket, EvidenceJudge(), progress=progress)
         _print_judging(run, judging)
 
 
-def _judge_by_model(run: "BenchFolder", docket: "Docket", votes: int, *, jobs: int, dry_run: bool) -> None:
+def _judge_by_model(run: "BenchFolder", docket: "Docket", votes: int, *, jobs: int) -> None:
     from skillpager.bench.judge import votes as voting
     from skillpager.bench.judge.judges import judge_cases
     from skillpager.remote.chat import chat_endpoint
 
     model = chat_endpoint(load_settings(), purpose="bench judge", max_retries=voting.MAX_RETRIES)
     judge, cases = voting.VotedJudge(run, voting.judge_id(model.id), votes=votes), docket.cases.values()
-    if dry_run:
-        questions = (voting.judge_question(case) for case in cases for _ in judge.missing(case))
-        _print_estimate(questions)
-        return
     with progress_bar("cases") as progress:
         asked = voting.ask_votes(judge, model, cases, jobs=jobs, progress=progress)
     judging = judge_cases(run, docket, judge)
@@ -182,14 +164,6 @@ def _print_judging(run: "BenchFolder", judging: "Judging") -> None:
         for method, (judged, sufficient) in counts.items()
     ]
     print_table(["method", "judged", "sufficient %"], rows, right=["judged", "sufficient %"])
-
-
-def _print_estimate(questions: "Iterable[Question[Any]]") -> None:
-    """Print how many requests would be sent, and their tokens."""
-    tokens = [question.tokens for question in questions]
-    print_text(
-        f"{counted(len(tokens), 'request')}, about {counted(sum(tokens), 'token')}, without the answers"
-    )
 
 
 def _report_failures(what: str, asked: "Asked[Item]", name: "Callable[[Item], str]") -> None:

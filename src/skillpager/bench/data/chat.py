@@ -14,7 +14,6 @@ from skillpager.bench.data.records import first_fault
 from skillpager.library.discovery import Progress
 from skillpager.remote.chat import Message, chat_json
 from skillpager.remote.endpoint import Endpoint, EndpointError
-from skillpager.tokens import default_counter
 
 Item = TypeVar("Item")
 Value = TypeVar("Value")
@@ -23,8 +22,6 @@ Shape = TypeVar("Shape", bound=BaseModel)
 # an endpoint that is down, or a model that cannot keep to the form, fails every question, each after its
 # own repetitions; one bad stretch must not end a long run
 MAX_FAILURES_IN_A_ROW = 10
-# tokens that the chat format adds to each request: roles and separators
-FORMAT_TOKENS = 10
 TAG_DIGITS = 10
 
 
@@ -44,12 +41,6 @@ class Question(Generic[Value]):
     schema: Mapping[str, object]
     schema_name: str
     read: Callable[[object], Value]
-
-    @property
-    def tokens(self) -> int:
-        """The tokens of the request."""
-        count = default_counter().count
-        return FORMAT_TOKENS + count(self.system) + count(self.user)
 
 
 @dataclass(slots=True)
