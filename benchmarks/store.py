@@ -26,7 +26,8 @@ from conftest import SAMPLES
 from index_builder import build_index
 from postgres_server import PostgresServer
 from skillpager import SkillPager
-from skillpager.types import ManagedStore, SkillIndex
+from skillpager.stores.sql import SqlStore
+from skillpager.types import SkillIndex
 from store_places import Place
 
 SIZES = (38, 100, 500, 5000)
@@ -57,7 +58,7 @@ def milliseconds(measured: Mapping[str, Callable[[], float]]) -> dict[str, float
     return {name: 1000 * statistics.median(found) for name, found in times.items()}
 
 
-def save_anew(store: ManagedStore, index: SkillIndex) -> float:
+def save_anew(store: SqlStore, index: SkillIndex) -> float:
     """Return the time to save an index that is not stored."""
     store.remove([index.key])
     return seconds_of(lambda: store.save(index))
@@ -79,12 +80,12 @@ def cold_seconds(place: Place, n_nodes: int) -> float:
     return float(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
 
 
-def bytes_on_disk(place: Place, store: ManagedStore) -> int:
+def bytes_on_disk(place: Place, store: SqlStore) -> int:
     """Return what a store takes on disk."""
     return store.size if isinstance(place.address, Path) else int(place.execute(ON_SERVER)[0][0])
 
 
-def measure_indexes(places: Mapping[str, Place], stores: Mapping[str, ManagedStore]) -> None:
+def measure_indexes(places: Mapping[str, Place], stores: Mapping[str, SqlStore]) -> None:
     """Print a line for each size of index and store, and what all of them take."""
     indexes = [build_index(n_nodes, dim=DIM, name=str(n_nodes)) for n_nodes in SIZES]
     nodes = sum(SIZES)
@@ -105,7 +106,7 @@ def measure_indexes(places: Mapping[str, Place], stores: Mapping[str, ManagedSto
             print(f"{n_nodes:>6} {name:<14} {times}", flush=True)
 
 
-def measure_pages(stores: Mapping[str, ManagedStore]) -> None:
+def measure_pages(stores: Mapping[str, SqlStore]) -> None:
     """Print a line for each store."""
     encoder = SkillPager().encoder
     pagers = {name: SkillPager(store=store, encoder=encoder) for name, store in stores.items()}
@@ -113,7 +114,7 @@ def measure_pages(stores: Mapping[str, ManagedStore]) -> None:
     def page(pager: SkillPager) -> object:
         return pager.page(SKILL, QUERY, max_nodes=5)
 
-    def first_page(store: ManagedStore) -> float:
+    def first_page(store: SqlStore) -> float:
         pager = SkillPager(store=store, encoder=encoder)
         pager.embed_query(QUERY)
         return seconds_of(partial(page, pager))

@@ -23,7 +23,7 @@ import train_navigator
 from data import FURTHER, LONG, SHORT, UNANSWERED, Example, load
 from evaluate import REDUCTIONS
 from sequence_net import arrays_of
-from skillpager.bench.judge import judge_evidence
+from skillpager.bench.judge.judges import judge_evidence
 from skillpager.bench.run.methods import ALL_NODES
 from skillpager.pages.assemble import make_page
 from skillpager.pages.render import PageRenderer

@@ -19,7 +19,7 @@ from data import Example as Document
 from fitting import Fit, fit_nets
 from sequence_net import Example, Net, Shape
 from skillpager.bench.data.evidence import AnnotatedQuery
-from skillpager.bench.judge import judge_evidence
+from skillpager.bench.judge.judges import judge_evidence
 from skillpager.classifiers.local import TYPES
 from skillpager.pages.assemble import NodeMeter
 from skillpager.strategies.navigator.features import (
