@@ -10,14 +10,14 @@ from skillpager.settings import Settings
 
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "skillpager"
-MAX_LINES = 30_300
+MAX_LINES = 27_000
 MAX_FILES = 190
 MAX_TOP_LEVEL_FILES = 16
 MAX_WORDS_OF_DOCS = 30_000
 MAX_PAGES_OF_DOCS = 13
 MAX_LINES_OF_AGENTS_MD = 80
 # modules of which a page of an indexed skill runs a function: in a new pager, and of a further query
-MAX_MODULES_NEW = 25
+MAX_MODULES_NEW = 20
 MAX_MODULES_NEXT = 16
 
 

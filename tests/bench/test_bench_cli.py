@@ -38,8 +38,6 @@ skillpager bench run --data skillrouter --judge none --methods main
 skillpager bench run --data skillsbench --out results --methods offline
 skillpager bench run --out results --methods mmr@lambda=0.9,hybrid@tokens=40%
 skillpager bench run --out results --methods own_strategy:SharedWords,mmr
-skillpager bench fit --data train
-skillpager bench fit --data train --encoder openai:bge-m3
 skillpager bench run --out results --methods own_strategy:SharedWords@tokens=30%,own_strategy:SharedWords@tokens=60%
 skillpager bench run --out results --methods mmr@encoder=openai:bge-m3
 skillpager bench report results

@@ -13,10 +13,11 @@ from golden import check, selections_text
 from index_builder import build_index, unit_rows
 from messages import raises
 from skillpager import SkillPager
+from skillpager.encoders.builtin import ENCODER_ID
 from skillpager.factories import make_strategy
 from skillpager.pages.assemble import NodeMeter, make_page
 from skillpager.pages.render import PageRenderer
-from skillpager.settings import PROJECT_STRATEGIES
+from skillpager.settings import PROJECT_STRATEGIES, Settings
 from skillpager.strategies import Mmr, TopK
 from skillpager.strategies.baselines.graph import (
     FITTED_THRESHOLDS,
@@ -408,3 +409,7 @@ def test_a_skill_without_nodes_gives_an_empty_selection(name: str) -> None:
 
 def test_the_selections_from_the_samples_are_what_they_were(sample_pager: SkillPager) -> None:
     check("selections.txt", selections_text(sample_pager))
+
+
+def test_the_shipped_encoder_has_a_threshold() -> None:
+    assert (ENCODER_ID, Settings().embedded_text) in FITTED_THRESHOLDS

@@ -1,7 +1,7 @@
 """The commands of `skillpager bench`; `skillpager.cli.app` mounts them by the name of this module."""
 
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,7 +12,7 @@ from skillpager.bench.cli.judge import judge, queries
 from skillpager.bench.cli.route import route
 from skillpager.bench.cli.validate import app as validate_app
 from skillpager.cli.messages import UsageError, note, print_json, print_text, reported, warn
-from skillpager.cli.options import AsJson, CacheDir, ClassifierName, EncoderName, EncoderOptions, IndexOptions
+from skillpager.cli.options import AsJson, CacheDir, ClassifierName, EncoderName, IndexOptions
 from skillpager.cli.views import print_table, progress_bar
 
 if TYPE_CHECKING:
@@ -144,42 +144,6 @@ def _cell(value: object) -> str:
     if isinstance(value, list):
         return "–".join(map(_cell, value))
     return "–" if value is None else f"{value:.1f}" if isinstance(value, float) else str(value)
-
-
-@app.command()
-@reported
-def fit(
-    data: Annotated[
-        Path,
-        typer.Option(metavar="DIR", help="Training data: a benchmark folder, or a folder of evidence data."),
-    ],
-    encoder: EncoderName = None,
-    cache_dir: CacheDir = None,
-) -> None:
-    """Fit greedy_graph and topk_dependency to an encoder, on training data.
-
-    The paper gives neither the threshold of greedy_graph nor the k of topk_dependency, only how many nodes
-    they select: 21.59 and 14.80. This finds the values that come nearest. They hold for one encoder and
-    one embedded text. Those for the built-in encoder ship; with another, name greedy_graph:THRESHOLD and
-    topk_dependency@k=SEEDS in --methods.
-
-    \b
-    Examples:
-      skillpager bench fit --data train
-      skillpager bench fit --data train --encoder openai:bge-m3
-    """
-    from skillpager.bench.data import load_data
-    from skillpager.bench.run.fitting import fit_baselines
-    from skillpager.bench.run.runs import run_settings
-    from skillpager.cli.session import choose_settings
-    from skillpager.pager import SkillPager
-
-    settings = choose_settings(EncoderOptions(encoder=encoder, cache_dir=cache_dir))
-    skills, queries = load_data(data)
-    with progress_bar("skills") as progress:
-        pager = SkillPager(settings=run_settings(settings, style="plain"))
-        found = fit_baselines(pager, skills, queries, progress=progress)
-    print_json(asdict(found))
 
 
 app.command()(judge)

@@ -8,7 +8,7 @@
   threshold. A node that no path of relevant nodes leads to is not found.
 
 The paper gives neither the threshold of the walk nor the k of top-k with dependency completion, only how many
-nodes they select. `skillpager bench fit` finds the values that select as many with an encoder.
+nodes they select. Runs with several values on training data show which select as many with an encoder.
 
 Reference: paper §3.3, Graph Augmentation at Query Time and From Graph Traversal to Global Retrieval; §4.3,
 Top-k + dependency completion and Greedy graph traversal; table tab:main-results.
@@ -42,8 +42,8 @@ ENTRY = 0  # the node from which the walk begins
 def _warn_of_no_fit(encoder: str, embedded_text: str) -> None:
     """Log once in a process that greedy traversal has no threshold for an encoder."""
     logger.warning(
-        "greedy_graph has no threshold for the encoder %s (text %s) and ends at max_nodes alone: find one "
-        "with `skillpager bench fit`, and write greedy_graph:GAIN.",
+        "greedy_graph has no threshold for the encoder %s (text %s) and ends at max_nodes alone: try some "
+        "with `skillpager bench run` on training data, and write greedy_graph:GAIN.",
         encoder,
         embedded_text,
     )
