@@ -1,9 +1,9 @@
 """Memory of the MCP server while it answers for an hour: `python benchmarks/mcp_soak.py SKILLS...`.
 
 One client asks for pages of all skills below some folders, each query another one, made of words of the
-skills. A row of `mcp_soak.csv` is a minute: calls so far, resident and anonymous memory of the server. The command fails
-if memory in the last fifth is above that of the third fifth by more than `MAX_GROWTH`: caches have filled up
-by then.
+skills. A row of `mcp_soak.csv` is a minute: calls so far, resident and anonymous memory of the server in MB.
+The command fails if memory in the last fifth is above that of the third fifth by more than `MAX_GROWTH`:
+caches have filled up by then.
 """
 
 import argparse
@@ -20,6 +20,7 @@ from pathlib import Path
 from mcp_start import INITIALIZE, ask
 
 ROWS = Path(__file__).parent / "mcp_soak.csv"
+COLUMNS = "minute", "calls", "resident", "anonymous"
 MAX_GROWTH = 0.03
 WORDS = 6
 SEED = 5
