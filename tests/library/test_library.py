@@ -146,7 +146,7 @@ def test_a_library_offers_what_can_be_paged_and_says_why_it_lacks_the_rest(tmp_p
     assert library.skill("same").path == tmp_path / "near" / "same"
     assert library.index("same").skill.name == "same"
     with pytest.raises(UnknownSkillError, match="did you mean 'another'"):
-        library.skill("anothers")
+        library.skill("another-1")
     with pytest.raises(UnknownSkillError, match="'broken' cannot be read: "):
         library.skill("broken")
 
