@@ -127,9 +127,10 @@ def _unpack_zip(archive: Path, intake: Intake) -> None:
             intake.count(files=1)
             if info.is_dir() or stat.S_ISLNK(info.external_attr >> 16):
                 continue
+            if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+                intake.leave_out(info.filename, "its compression may take any amount of memory")
+                continue
             try:
-                if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-                    raise NotImplementedError("its compression may take any amount of memory")
                 with opened.open(info) as file:
                     # zip files of some Windows programs have backslashes
                     intake.add(info.filename.replace("\\", "/"), file)

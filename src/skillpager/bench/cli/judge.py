@@ -99,7 +99,6 @@ def judge(
     from skillpager.bench.data.folder import BenchFolder
     from skillpager.bench.judge.judges import EvidenceJudge, choose_methods, collect_cases, judge_cases
     from skillpager.bench.judge.sheets import export_cases
-    from skillpager.bench.judge.votes import VotedJudge, import_votes, person_id
 
     if export and import_:
         raise UsageError("--export and --import are two commands: the answers come in between.")
@@ -111,25 +110,33 @@ def judge(
         export_cases(docket.cases, export)
         note(f"{len(docket.cases):,} cases; then: `bench judge {folder} --import {export} --name …`")
     elif import_:
-        people = VotedJudge(run, person_id(name))
-        imported = import_votes(people, docket.cases, import_)
-        if imported.elsewhere:
-            warn(
-                f"{imported.elsewhere:,} cases are left out: this folder has no such query and context, "
-                "because other methods, models or data made them"
-            )
-        judging = judge_cases(run, docket, people)
-        _print_judging(run, judging)
-        note(
-            f"{imported.new:,} of {imported.votes:,} votes are new, by {people.id}; "
-            f"{len(judging.verdicts):,} of {len(docket.cases):,} cases have a verdict"
-        )
+        _judge_by_people(run, docket, import_, name)
     elif judge == "llm":
         _judge_by_model(run, docket, votes, jobs=jobs)
     else:
         with progress_bar("contexts") as progress:
             judging = judge_cases(run, docket, EvidenceJudge(), progress=progress)
         _print_judging(run, judging)
+
+
+def _judge_by_people(run: "BenchFolder", docket: "Docket", sheets: list[Path], name: str) -> None:
+    """Import the votes of a person, and print what they judge."""
+    from skillpager.bench.judge.judges import judge_cases
+    from skillpager.bench.judge.votes import VotedJudge, import_votes, person_id
+
+    people = VotedJudge(run, person_id(name))
+    imported = import_votes(people, docket.cases, sheets)
+    if imported.elsewhere:
+        warn(
+            f"{imported.elsewhere:,} cases are left out: this folder has no such query and context, "
+            "because other methods, models or data made them"
+        )
+    judging = judge_cases(run, docket, people)
+    _print_judging(run, judging)
+    note(
+        f"{imported.new:,} of {imported.votes:,} votes are new, by {people.id}; "
+        f"{len(judging.verdicts):,} of {len(docket.cases):,} cases have a verdict"
+    )
 
 
 def _judge_by_model(run: "BenchFolder", docket: "Docket", votes: int, *, jobs: int) -> None:
