@@ -23,6 +23,10 @@ LINES = (
     ),
     ("kills", "kill -9 while indexing", "kill -9 while indexing; every page right, the store sound"),
     ("kills", "kill -9 while paging", "kill -9 while paging; every page right, the store sound"),
+    (
+        *("kills", "kill -9 while publishing"),
+        "kill -9 while publishing; every skill old or new, the next run mends all",
+    ),
     ("kills", "kill -9 while installing", "kill -9 while installing; every configuration file old or new"),
     ("many_processes", "processes on one store", "processes on one store, with deletes and evictions"),
     ("many_processes", "one store: found", "indexes that they loaded, all right"),

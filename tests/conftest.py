@@ -59,7 +59,7 @@ NEEDED = {
     "tests/install/*": ("mcp_types", "rs_bpe"),
     "tests/integrations/*": ("agents", "haystack", "langchain_core", "llama_index", "pydantic_ai"),
     "tests/mcp/*": ("mcp_types",),
-    "tests/torture/*": ("fastapi", "httpx", "mcp_types", "rs_bpe"),
+    "tests/torture/*": ("fastapi", "httpx", "mcp_types", "psycopg", "psycopg_pool", "rs_bpe"),
     "tests/release/*": ("hatchling", "pip_audit", "twine", "uv"),
     "tests/classifiers/test_llm_classifier.py": ("openai",),
     "tests/encoders/test_openai_encoder.py": ("openai",),

@@ -10,15 +10,20 @@ from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from multiprocessing.synchronize import Event
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from index_builder import assert_same_index, build_index
 from plain_parts import plain_pager
 from skillpager.install.changes import plan_install, plan_uninstall, write
 from skillpager.install.hosts import find_host, server_entry
+from skillpager.library.published import Publisher
 from skillpager.parsing.skill import skill_from_text
 from skillpager.stores.sql import NoStore
 from skillpager.stores.sqlite import SqliteStore
 from skillpager.types import Skill
+
+if TYPE_CHECKING:
+    from skillpager.stores.postgres import PostgresStore
 
 QUERY = "what to do first"
 # a process that nobody ends does so by itself
@@ -27,6 +32,9 @@ LONGEST = 300.0
 LEAST = 25
 HOSTS = (("claude-code", ".json"), ("codex", ".toml"), ("vscode", ".json"))
 ENTRY_COMMAND = ("skillpager", "mcp")
+PUBLISHED = range(6)
+# in its folder: the address of the database that a publisher writes to
+ADDRESS_FILE = "address"
 
 
 def numbered_skill(number: int, *, lines: int = 30) -> Skill:
@@ -79,6 +87,28 @@ def install_for_ever(folder: Path, seed: int, ready: Event) -> None:
         host, file = find_host(name), folder / f"{name}{suffix}"
         write(plan_install(host, file, server_entry(host, ENTRY_COMMAND)))
         write(plan_uninstall(host, file))
+
+
+def publish_for_ever(folder: Path, seed: int, ready: Event) -> None:
+    """Publish some skills of a database in one of two versions again and again, and remove the others."""
+    from skillpager.stores.postgres import PostgresStore
+
+    draw, until = random.Random(seed), time.monotonic() + LONGEST
+    with closing(PostgresStore((folder / ADDRESS_FILE).read_text(encoding="utf-8"))) as store:
+        store.entries()
+        pages_of(folder, PUBLISHED[:1], stored=False)  # imports, which would take most of its life
+        ready.set()
+        while time.monotonic() < until:
+            publish_skills(folder, store, draw.sample(PUBLISHED, 4), draw.randrange(2))
+
+
+def publish_skills(folder: Path, store: "PostgresStore", numbers: Sequence[int], version: int) -> None:
+    """Index and publish a version of these skills, and remove all others, as `skillpager index --prune` does."""
+    pager, publisher = plain_pager(folder, store), Publisher(store.library("default"))
+    for number in numbers:
+        skill = numbered_skill(number, lines=30 + 3 * version)
+        publisher.publish(skill, Path(skill.name), pager.index(skill).key)
+    publisher.prune()
 
 
 # ---- for a while
@@ -148,6 +178,7 @@ ENDLESS: dict[str, Callable[[Path, int, Event], None]] = {
     "indexing": index_for_ever,
     "paging": page_for_ever,
     "installing": install_for_ever,
+    "publishing": publish_for_ever,
 }
 
 

@@ -1,4 +1,4 @@
-"""Processes killed while they index, page and install: the store stays sound, and configuration files whole."""
+"""Processes killed while they index, page, publish and install: stores stay sound, and configuration files whole."""
 
 import random
 import signal
@@ -12,26 +12,46 @@ from pathlib import Path
 
 import pytest
 
+from bulk_parts import wait_until
+from postgres_server import PostgresServer
 from skillpager.install.changes import plan_install
 from skillpager.install.hosts import find_host, server_entry
+from skillpager.library.published import unpack_skill
+from skillpager.stores.postgres import PostgresStore
 from skillpager.stores.sqlite import SqliteStore
+from skillpager.types import PublishedSkill
+from store_places import Place
 from torture_scale import Torture
-from torture_workers import ENDLESS, ENTRY_COMMAND, HOSTS, pages_of, workers
+from torture_workers import (
+    ADDRESS_FILE,
+    ENDLESS,
+    ENTRY_COMMAND,
+    HOSTS,
+    PUBLISHED,
+    pages_of,
+    publish_skills,
+    workers,
+)
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there is no kill -9")
 
 # kills of each kind in `make test`, and in full
-AMOUNTS = {"indexing": (6, 350), "paging": (6, 350), "installing": (10, 300)}
+AMOUNTS = {"indexing": (6, 350), "paging": (6, 350), "publishing": (10, 100), "installing": (10, 300)}
 # from the first step of the work to somewhere in its middle
 LONGEST_LIFE = 0.04
 PAGED = range(12)
+# by name: what a list of published skills and the row of its text hold
+Rows = dict[str, tuple[PublishedSkill, bytes]]
+SESSIONS = "SELECT pid FROM pg_stat_activity WHERE application_name = 'killed'"
 BEFORE = {
     ".json": '{\n  // mine\n  "other": [1, 2],\n  "mcpServers": {\n    "other": {}\n  }\n}\n',
     ".toml": '# mine\n[other]\nx = "é"\n',
 }
 
 
-def kill_often(what: str, folder: Path, count: int, processes: ForkServerContext) -> Iterator[None]:
+def kill_often(
+    what: str, folder: Path, count: int, processes: ForkServerContext, *, longest: float = LONGEST_LIFE
+) -> Iterator[None]:
     """Start a process that does something again and again, kill it after a while, and yield; `count` times."""
     draw = random.Random(7)
     for number in range(count):
@@ -39,7 +59,7 @@ def kill_often(what: str, folder: Path, count: int, processes: ForkServerContext
             ready = processes.Event()
             process = started.start(processes.Process(target=ENDLESS[what], args=(folder, number, ready)))
             assert ready.wait(60)
-            time.sleep(draw.random() * LONGEST_LIFE)
+            time.sleep(draw.random() * longest)
             assert process.is_alive(), "it ended by itself"
             process.kill()
             process.join()
@@ -70,6 +90,49 @@ def test_a_kill_never_harms_the_store(
     torture.record(f"kill -9 while {what}", count, "times")
     torture.record(f"kill -9 while {what}: damaged stores, wrong pages", 0)
     torture.record(f"kill -9 while {what}: indexes in the store at the end", entries)
+
+
+def test_a_kill_while_publishing_leaves_every_skill_old_or_new(
+    torture: Torture, tmp_path: Path, processes: ForkServerContext, server: PostgresServer, database: str
+) -> None:
+    (tmp_path / ADDRESS_FILE).write_text(f"{database}?application_name=killed", encoding="utf-8")
+    count = torture.amount(*AMOUNTS["publishing"])
+    expected: list[Rows] = []
+    for version in range(2):
+        with closing(PostgresStore(database)) as store:
+            publish_skills(tmp_path, store, PUBLISHED, version)
+            expected.append(published_rows(store))
+    before, changes = expected[1], 0
+    kills = kill_often("publishing", tmp_path, count, processes, longest=0.1)
+    for number, _ in enumerate(kills):
+        wait_until(lambda: not server.sql(SESSIONS))  # the server ends what it was doing for the process
+        with closing(PostgresStore(database)) as store:
+            found = published_rows(store)
+            assert all(row in [rows[name] for rows in expected] for name, row in found.items())
+            assert store.verify() == []
+            changes += found != before
+            publish_skills(tmp_path, store, PUBLISHED, number % 2)
+            before = published_rows(store)
+        assert before == expected[number % 2]
+        if number % 10 == 9:  # the next process makes the tables
+            Place(database).execute("DROP SCHEMA skillpager CASCADE")
+            before = {}
+    assert changes > count // 4, "kills came before any change"
+    torture.record("kill -9 while publishing", count, "times")
+    torture.record("kill -9 while publishing: skills neither old nor new, damaged indexes", 0)
+    torture.record("kill -9 while publishing: kills after a change", changes, "times")
+
+
+def published_rows(store: PostgresStore) -> Rows:
+    """Return, by name, what is published of each skill; fail if its index is not in the store."""
+    library = store.library("default")
+    listed = [about for _, about in library.changes()[1] if isinstance(about, PublishedSkill)]
+    contents = library.contents([about.name for about in listed])
+    assert contents.keys() == {about.name for about in listed}
+    for about in listed:
+        skill = unpack_skill(contents[about.name][1], about.name)
+        assert store.load(about.key, skill) is not None
+    return {about.name: (about, contents[about.name][1]) for about in listed}
 
 
 def test_a_kill_never_leaves_half_a_configuration_file(
