@@ -156,8 +156,14 @@ def local_workers(pager: "SkillPager", tasks: int, jobs: int | None = None) -> W
 
 @contextmanager
 def _pool(start: Callable[[int], Executor], build: Callable[[Task], Outcome], count: int) -> Iterator[Submit]:
-    with start(count) as executor:
+    executor, waits = start(count), True
+    try:
         yield lambda task: executor.submit(build, task)
+    except KeyboardInterrupt:
+        waits = False  # a thread may wait for an endpoint, and stored indexes are whole
+        raise
+    finally:
+        executor.shutdown(waits)
 
 
 def open_processes(count: int) -> Executor:
