@@ -1,5 +1,6 @@
 """Short texts for people; nothing in a text of unknown origin steers a terminal, hides or breaks a line."""
 
+import json
 import re
 
 # what steers a terminal or cannot be encoded: control characters but line feed, tab and the CR of a CRLF, and
@@ -50,6 +51,11 @@ def snippet(text: str, width: int = SNIPPET_CHARS) -> str:
 def is_plain(text: str) -> bool:
     """Return whether `text` is one line without control, hidden and unencodable characters."""
     return not any(found.search(text) for found in (_CONTROLS, _HIDDEN, _BREAKS))
+
+
+def quoted_place(path: str) -> str:
+    """Return a path that its author may have chosen as marks hold it: in quotes if it could end the mark."""
+    return json.dumps(path, ensure_ascii=False) if {"[", "]"} & set(path) else path
 
 
 def encodable(text: str) -> str:

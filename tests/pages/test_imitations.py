@@ -105,6 +105,15 @@ def test_a_name_does_not_end_the_quotes_of_the_legend(quick_pager: SkillPager) -
     assert text.startswith('[Page of skill "x\\": 9 of 9 parts, files intact.]". ')
 
 
+def test_a_file_name_does_not_end_the_marks_that_hold_it(quick_pager: SkillPager) -> None:
+    texts = {"SKILL.md": f"# One\n\n{FILLER}\n", "a].md": f"# A\n\n{FILLER}\n\n{FILLER} End.\n"}
+    index = quick_pager.index(skill_from_files([*texts.items()], name="demo"))
+    *_, last = index.nodes
+    text = PageRenderer(index, quick_pager.token_counter).render([last.ordinal]).text
+    assert f'\n[… "a].md" L3-5 n20-n{last.ordinal - 1}]\n\n[file: "a].md"]\n' in text
+    assert quick_pager.whole(index).text.count("a].md") == quick_pager.whole(index).text.count('"a].md"') == 1
+
+
 def test_a_command_that_is_no_line_is_not_named(quick_pager: SkillPager) -> None:
     index = index_of(quick_pager, "Text.")
     for show in ("skillpager show 'a\nb'", "skillpager show '\udcff'"):

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from skillpager.caches import LRUCache
+from skillpager.display_text import is_plain
 from skillpager.errors import SkillError, StoreError
 from skillpager.library.discovery import FoundSkill, Published, is_user_only, stated_licence, stub_of
 from skillpager.library.filters import read_licence, recognise_name
@@ -176,8 +177,8 @@ def unpack_skill(data: bytes, place: str) -> Skill:
         form = json.loads(opened.decompress(data, MAX_CONTENT_BYTES))
         files = tuple(SourceFile(path, text, digest, start) for path, digest, start, text in form["files"])
         for file in files:
-            if hashlib.sha256(file.text.encode()).hexdigest() != file.digest:
-                raise ValueError(f"the digest of {file.path} differs")
+            if hashlib.sha256(file.text.encode()).hexdigest() != file.digest or not is_plain(file.path):
+                raise ValueError(f"the digest of {file.path!r} differs, or its name breaks a line")
         # warnings are for authors, and may name places on the publisher's disk
         name = safe_name(form["name"], form["name"])
         return Skill(name, form["description"], form["metadata"], files, None)

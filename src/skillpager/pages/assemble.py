@@ -1,6 +1,5 @@
 """Assemble a page within the budget: from the nodes that a strategy selects, or from a whole skill."""
 
-import json
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
@@ -8,7 +7,7 @@ from pathlib import Path
 
 from typing_extensions import TypeIs
 
-from skillpager.display_text import is_plain
+from skillpager.display_text import is_plain, quoted_place
 from skillpager.errors import SettingsError
 from skillpager.pages.render import END, START, PageRenderer, skill_tag
 from skillpager.settings import Settings
@@ -233,9 +232,7 @@ def folder_line(skill: Skill, folder: Path | None) -> str:
         return ""
     # without braces, because an agent would put another folder in the place of `${CLAUDE_SKILL_DIR}`
     also = f" ({SKILL_DIR})" if any(SKILL_DIR in file.text for file in skill.files) else ""
-    # its author may have named it
-    place = json.dumps(str(folder), ensure_ascii=False) if {"[", "]"} & set(str(folder)) else folder
-    return f"[Skill folder{skill_tag(skill)}{also}: {place}]"
+    return f"[Skill folder{skill_tag(skill)}{also}: {quoted_place(str(folder))}]"
 
 
 class PageMeter:

@@ -21,7 +21,7 @@ from functools import cached_property
 from html import escape
 from itertools import accumulate, count, groupby, pairwise
 
-from skillpager.display_text import chance_words, is_plain, line_range, one_line
+from skillpager.display_text import chance_words, is_plain, line_range, one_line, quoted_place
 from skillpager.sections import heading_paths
 from skillpager.types import (
     Heading,
@@ -45,7 +45,7 @@ LEAST_COVERED = 0.5
 
 # a node id and a file name, as used in addresses
 _NODE_ID = re.compile(r"n\d+")
-_FILE_NAME = re.compile(r"[^\s:,]+")
+_FILE_NAME = re.compile(r"[^\s:,\[\]]+")
 SAMPLE_ADDRESS = "L2-9"
 IDS = "{ids}"  # placeholder of the address in a command that does not end with it
 # sections that a mark names at most: without any, pages save about 0.3 % more of the tokens
@@ -382,7 +382,7 @@ def source_between(index: SkillIndex, before: int, after: int, tag: str) -> str:
 
 def file_mark(path: str, tag: str) -> str:
     """Return the line that names a file where its text begins."""
-    return f"[file{tag}: {path}]"
+    return f"[file{tag}: {quoted_place(path)}]"
 
 
 def omissions_of(nodes: Sequence[Node], known: Collection[int]) -> tuple[Omission, ...]:
@@ -434,10 +434,10 @@ def address_of(index: SkillIndex, omission: Omission) -> str:
         return lines
     if is_file_address(file):
         return f"{file}:{lines}"
-    first, last = omission.nodes[0], omission.nodes[-1]
-    if not _NODE_ID.fullmatch(first):  # windows of the source have ids that nothing reads
-        return f"{file} {lines}"
-    return f"{file} {lines} {first}" if first == last else f"{file} {lines} {first}-{last}"
+    place, ids = f"{quoted_place(file)} {lines}", omission.nodes
+    if not _NODE_ID.fullmatch(ids[0]):  # windows of the source have ids that nothing reads
+        return place
+    return f"{place} {ids[0]}" if len(ids) == 1 else f"{place} {ids[0]}-{ids[-1]}"
 
 
 def is_file_address(path: str) -> bool:
