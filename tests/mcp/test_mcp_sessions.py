@@ -3,6 +3,7 @@
 import os
 import re
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import anyio
@@ -14,6 +15,7 @@ from encoder_stubs import TIME_LIMIT, HeldEncoder, PanickingEncoder
 from mcp import Client
 from mcp_clients import ERAS, answers, error_of, server_of, text_of
 from skillpager import SkillPager
+from skillpager.mcp import server
 from skillpager.mcp.server import THREADS
 
 PAGE = ("load_skill", {"name": "postgres-backup", "query": "Restore a single table from last night's dump."})
@@ -163,6 +165,36 @@ def test_calls_leave_threads_for_the_messages_that_cancel_them(tmp_path: Path) -
     anyio.run(run)
     pager.close()
     assert encoder.queries == THREADS  # the other eight were cancelled before they began
+
+
+def test_a_call_that_is_cancelled_before_its_thread_begins_makes_no_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pager, encoder = held(tmp_path)
+    encoder.let_go.set()
+    has_thread, go = threading.Event(), threading.Event()
+
+    async def run_late(function: Callable[..., str], *values: object, limiter: anyio.CapacityLimiter) -> str:
+        def late() -> str:
+            has_thread.set()
+            assert go.wait(TIME_LIMIT)
+            return function(*values)
+
+        return await run_sync(late, limiter=limiter)
+
+    async def run() -> None:
+        async with Client(server_of(pager, SAMPLES), mode="legacy") as client:
+            async with anyio.create_task_group() as calls:
+                calls.start_soon(client.call_tool, *PAGE)
+                await run_sync(has_thread.wait, TIME_LIMIT)
+                calls.cancel_scope.cancel()
+            await client.list_tools()  # the server has read what was sent before
+            go.set()
+
+    monkeypatch.setattr(server, "run_sync", run_late)
+    anyio.run(run)
+    pager.close()
+    assert encoder.queries == 0
 
 
 def test_calls_at_the_same_time_are_all_sent_whole(tmp_path: Path) -> None:

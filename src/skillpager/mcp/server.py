@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote
 
 import anyio
+from anyio.from_thread import check_cancelled
 from anyio.lowlevel import checkpoint_if_cancelled
 from anyio.to_thread import run_sync
 from mcp.server import Server, ServerRequestContext
@@ -252,12 +253,13 @@ def _loaded(context: Context, asked: Mapping[str, object], by_user: bool) -> str
 
 
 def _answer(call: ToolCall, name: str, arguments: Mapping[str, object]) -> str:
-    """Return the reply of a tool to its arguments; null counts as not given.
+    """Return the reply of a tool to its arguments; null counts as not given. It runs in a thread of anyio.
 
     Raises:
         SettingsError: The tool is unknown, or arguments are unknown, missing or not valid.
         SkillPagerError: The skill cannot be found or read.
     """
+    check_cancelled()  # on a busy machine the call may be cancelled between its turn and this thread's
     if name not in _tools():
         raise SettingsError(f"There is no tool {name[:80]!r}: there are {', '.join(_tools())}.")
     tool = _tools()[name]
