@@ -8,6 +8,7 @@ import sys
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from hypothesis import given
@@ -302,6 +303,25 @@ def test_second_install_keeps_what_its_owner_added_to_the_entry(name: str, confi
     folders = server_entry(host, COMMAND, skills_dirs=[Path("/new")], now=again)
     assert '"SKILLPAGER_SKILLS_DIR": "/new"' in json.dumps(folders)
     assert '"KEY": "x"' in json.dumps(folders)
+
+
+def test_a_later_write_removes_what_a_killed_one_left(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    host = BY_NAME["cursor"]
+    change = plan_install(host, config, server_entry(host, COMMAND))
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "replace", Mock(side_effect=OSError("killed")))
+        patch.setattr(Path, "unlink", Mock())
+        with pytest.raises(OSError, match="killed"):
+            write(change)
+    (left,) = config.parent.glob(".*.tmp")
+    other = config.with_name(".mine.tmp")
+    other.touch()
+    write(change)
+    assert left.exists()  # another process may be writing it
+    for path in (left, other):
+        os.utime(path, (0, 0))
+    write(plan_uninstall(host, config))
+    assert [*config.parent.glob(".*.tmp")] == [other]
 
 
 def test_second_install_keeps_numbers_as_they_are_written(config: Path) -> None:

@@ -138,17 +138,14 @@ def stub(
     source = find_skill(skill, load_settings())
     file = write_stub(source, out, max_tokens=max_tokens, force=force)
     print_text(str(file))
-    note(
-        f"The stub names {source.resolve()}: write it again when that path, its name or description changes."
-    )
+    note(f"The stub names {source.resolve()}: write it again when its path, name or description changes.")
     if shutil.which("skillpager") is None:
         warn("`skillpager` is not on the PATH of this shell, so agents will probably not find it either.")
 
 
 def _make_change(change: Change, host: Host, options: InstallOptions) -> None:
     """Show a change, ask, and make it."""
-    shown = diff(change)
-    print_text(shown)
+    print_text(diff(change))
     if change.is_none:
         note(f"Nothing to do: {change.path} is as it should be.")
     elif not options.dry_run:

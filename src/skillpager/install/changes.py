@@ -8,17 +8,20 @@ import difflib
 import os
 import re
 import stat
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from glob import escape
 from pathlib import Path
 
 from skillpager.errors import SettingsError
-from skillpager.files import write_file
+from skillpager.files import NAME_CHARS, write_file
 from skillpager.install.hosts import Host
 from skillpager.install.jsonc import EditError, JsonValue
 
 BYTE_ORDER_MARK = "\ufeff"
 PRIVATE = 0o600
+LEFT_SECONDS = 600
 # a longer line, such as the whole of a file written without line breaks, is not shown in full
 MAX_SHOWN_LINE = 300
 
@@ -127,6 +130,11 @@ def write(change: Change) -> None:
         change.path.unlink()
     else:
         write_file(change.path, change.after, mode=mode)
+    # what a killed command has left; a younger one may still be written
+    for left in change.path.parent.glob(f".{escape(change.path.name[:NAME_CHARS])}-{'?' * 32}.tmp"):
+        with contextlib.suppress(OSError):
+            if left.stat().st_mtime < time.time() - LEFT_SECONDS:
+                left.unlink()
 
 
 def _current(file: Path) -> tuple[Path, str | None]:
