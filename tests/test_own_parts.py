@@ -34,20 +34,13 @@ def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
             del sys.modules[name]
 
 
-@pytest.fixture
-def pager(tmp_path: Path) -> Iterator[SkillPager]:
-    made = SkillPager(encoder="hashing", settings=Settings(cache_dir=tmp_path / "cache"))
-    yield made
-    made.close()
-
-
 def strategy_of(name: str, mmr_lambda: float = 0.7) -> object:
     return make_strategy(name, mmr_lambda=mmr_lambda)
 
 
 @pytest.mark.parametrize("name", ["Last", "first", "every_other", "make", "Space.Inner"])
-def test_a_class_an_object_and_a_function_can_be_a_strategy(pager: SkillPager, name: str) -> None:
-    page = pager.page(BISECT, QUERY, strategy=f"strangers:{name}", style="plain", max_nodes=3)
+def test_a_class_an_object_and_a_function_can_be_a_strategy(hashing_pager: SkillPager, name: str) -> None:
+    page = hashing_pager.page(BISECT, QUERY, strategy=f"strangers:{name}", style="plain", max_nodes=3)
     assert page.selection
     assert page.selection.strategy == "last"
     picked = [pick.node.ordinal for pick in page.selection.picks]

@@ -3,7 +3,6 @@
 import os
 import shutil
 import sqlite3
-import tempfile
 import threading
 import time
 import tracemalloc
@@ -20,17 +19,14 @@ import skillpager.files
 import skillpager.indexing
 from conftest import SAMPLES
 from messages import raises
-from plain_parts import plain_pager
 from skillpager import SkillPager
 from skillpager.encoders.hashing import HashingEncoder
 from skillpager.errors import NodeNotFoundError, SettingsError, StoreError
 from skillpager.pages import render
 from skillpager.parsing.skill import read_skill
-from skillpager.settings import Settings
 from skillpager.stores.sql import NoStore
 from skillpager.stores.sqlite import SCHEMA
-from skillpager.strategies import Mmr
-from skillpager.types import Budget, Classification, FloatArray, NodeType, Page, SkipReason, Style
+from skillpager.types import Budget, FloatArray, Page, SkipReason, Style
 
 BACKUP = SAMPLES / "postgres-backup"
 QUERY = "Restore a single table from last night's dump."
@@ -113,12 +109,6 @@ def _last_chance(context: Page) -> float | None:
     return [pick.sufficiency for pick in context.selection.picks if pick.node.ordinal in shown][-1]
 
 
-def test_paging_is_deterministic(pager: SkillPager, tmp_path: Path) -> None:
-    other = SkillPager(settings=Settings(cache_dir=tmp_path))
-    assert other.page(BACKUP, QUERY).text == pager.page(BACKUP, QUERY).text
-    other.close()
-
-
 def test_embeddings_are_unit_rows_in_the_order_of_nodes(pager: SkillPager) -> None:
     index = pager.index(BACKUP)
     assert index.embeddings.shape == (len(index.nodes), pager.encoder.dim)
@@ -134,13 +124,6 @@ def test_a_page_without_room_for_marks_names_all_that_it_leaves_out(hashing_page
     assert (page.text, page.nodes, page.complete) == ("", (), False)
     assert [omission.nodes for omission in page.omitted] == [("n0", "n1")]
     assert not hashing_pager.page("# Only\n\n## Headings\n", "stop it", max_tokens=0).complete
-
-
-def test_a_small_skill_passes_through_whole_and_says_so(pager: SkillPager) -> None:
-    context = pager.page(SAMPLES / "git-bisect", "find the commit that broke the build", fill=True)
-    assert context.complete
-    assert context.text.lstrip().startswith("#")
-    assert context.tokens <= context.full_tokens
 
 
 def test_text_paths_skills_and_indexes_are_all_skills(pager: SkillPager) -> None:
@@ -227,23 +210,6 @@ def test_threads_share_one_build(tmp_path: Path) -> None:
         texts = list(pool.map(work, range(8)))
     assert encoder.documents == 1
     assert len(set(texts)) == 2
-    pager.close()
-
-
-def test_an_own_classifier_and_strategy_plug_in(tmp_path: Path) -> None:
-    class Everything:
-        id = "everything-is-a-step"
-        embedding = None
-
-        def classify(self, fragments: list[object], rows: None) -> list[Classification]:
-            assert rows is None
-            return [Classification(NodeType.STEP, 1.0)] * len(fragments)
-
-    pager = SkillPager(encoder="hashing", classifier=Everything(), store=tmp_path)
-    context = pager.page(BACKUP, QUERY, strategy=Mmr(0.9), style=Style.XML)
-    assert {node.type for node in context.nodes} == {NodeType.STEP}
-    assert pager.classifier.id == "everything-is-a-step"
-    assert pager.store.entries()[0].name == "postgres-backup"
     pager.close()
 
 
@@ -373,27 +339,6 @@ def test_pages_are_made_without_a_store_and_it_is_tried_again(
     assert pager.page("# Five\n\nDo it.\n", QUERY).nodes
     assert "indexes are not stored" in caplog.text
     pager.close()
-
-
-def test_a_store_in_a_folder_that_may_not_be_entered(
-    quick_pager: SkillPager, caplog: pytest.LogCaptureFixture
-) -> None:
-    if not hasattr(os, "geteuid") or os.geteuid() != 0:
-        pytest.skip("needs to become another user")
-    text = "# One\n\nDo it.\n"
-    with tempfile.TemporaryDirectory() as name:
-        assert quick_pager.page(text, QUERY).nodes  # the other user may not be able to import anything
-        pager = plain_pager(Path(name), Path(name) / "cache")
-        Path(name).chmod(0)
-        os.seteuid(65534)
-        try:
-            assert pager.page(text, QUERY).nodes
-            with pytest.raises(StoreError):
-                pager.store.entries()
-        finally:
-            os.seteuid(0)
-        assert caplog.text.count("indexes are not stored") == 1
-        pager.close()
 
 
 def test_commands_that_clients_choose_do_not_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:

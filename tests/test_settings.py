@@ -76,15 +76,6 @@ def test_lists_of_folders_and_home(tmp_path: Path) -> None:
     assert settings.cache_dir == Path.home() / "c"
 
 
-def test_limits_of_a_language_model(tmp_path: Path) -> None:
-    variables = {
-        "SKILLPAGER_LLM_BATCH_SIZE": "5",
-        "SKILLPAGER_LLM_TIMEOUT": "0.5",
-    }
-    settings = load(tmp_path, user="llm_concurrency = 8", **variables)
-    assert (settings.llm_batch_size, settings.llm_concurrency, settings.llm_timeout) == (5, 8, 0.5)
-
-
 @pytest.mark.parametrize(
     "content",
     [

@@ -231,14 +231,8 @@ def test_a_run_judged_by_a_model_asks_it(session: Session) -> None:
         (["run", "--data", "nowhere", "--out", "x"], 1, "nowhere holds no data"),
         (["run"], 1, "There is no data"),
         (["run", "--data", "test"], 1, "name a folder for the results with --out"),
-        (["run", "--data", "test", "--out", "x", "--judge", "me"], 2, "Unknown judge 'me'"),
         (["run", "--out", "results", "--style", "marked"], 1, "style plain, now marked"),
         (["report", "test"], 1, "test holds no verdicts of the judge 'evidence'"),
-        (
-            ["report", "results", "--judge", "nobody"],
-            1,
-            "no verdicts of the judge 'nobody': name one of evidence",
-        ),
     ],
 )
 def test_mistakes_are_explained(session: Session, words: list[str], code: int, told: str) -> None:

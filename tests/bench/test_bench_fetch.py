@@ -6,7 +6,6 @@ import re
 import threading
 from collections import deque
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -34,29 +33,18 @@ SIZES = {
     "dev": (40, 200),
 }
 ANNOTATIONS = Path(read_evidence.__code__.co_filename).parents[1] / "annotations"
-WAIT = 20.0
 
 
 # ---- a server of files
 
 
-@dataclass(frozen=True)
-class Reply:
-    """A scripted answer: a status, perhaps a body cut short, or a hang."""
-
-    status: int = 200
-    cut: int = 0
-    hang: bool = False
-
-
 class FileServer:
-    """Serves bytes by path on a free port of 127.0.0.1 and plays scripted replies first."""
+    """Serves bytes by path on a free port of 127.0.0.1, after scripted statuses."""
 
     def __init__(self, files: Mapping[str, bytes]) -> None:
         self.files = dict(files)
         self.asked: list[str] = []
-        self.script: deque[Reply] = deque()
-        self._closing = threading.Event()
+        self.script: deque[int] = deque()
         self._http = ThreadingHTTPServer(("127.0.0.1", 0), _handler_of(self))
         self._http.daemon_threads = True
         self._thread = threading.Thread(target=self._http.serve_forever, args=(0.01,), daemon=True)
@@ -67,13 +55,9 @@ class FileServer:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._closing.set()
         self._http.shutdown()
         self._thread.join()
         self._http.server_close()
-
-    def wait(self) -> None:
-        self._closing.wait(WAIT)
 
 
 def _handler_of(server: FileServer) -> type[BaseHTTPRequestHandler]:
@@ -81,15 +65,12 @@ def _handler_of(server: FileServer) -> type[BaseHTTPRequestHandler]:
         def do_GET(self) -> None:
             path = unquote(urlsplit(self.path).path)
             server.asked.append(self.path)
-            reply = server.script.popleft() if server.script else Reply()
-            if reply.hang:
-                server.wait()
-                return
-            body = server.files.get(path, b"") if reply.status == 200 else b"no"
-            self.send_response(reply.status if path in server.files else 404)
+            status = server.script.popleft() if server.script else 200
+            body = server.files.get(path, b"")
+            self.send_response(status if path in server.files else 404)
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
-            self.wfile.write(body[: len(body) - reply.cut])
+            self.wfile.write(body)
 
         def log_message(self, format: str, *args: object) -> None:
             """Stay quiet."""
@@ -167,15 +148,10 @@ def test_what_is_there_and_right_is_not_fetched_again(server: FileServer, tmp_pa
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
-BREAKS = {"busy": Reply(503), "limit": Reply(429), "cut short": Reply(cut=3), "no answer": Reply(hang=True)}
-
-
-@pytest.mark.parametrize("reply", BREAKS.values(), ids=BREAKS.keys())
 def test_a_server_that_fails_once_is_asked_again(
-    server: FileServer, tmp_path: Path, reply: Reply, waits: list[float], monkeypatch: pytest.MonkeyPatch
+    server: FileServer, tmp_path: Path, waits: list[float]
 ) -> None:
-    monkeypatch.setattr(evidence, "TIMEOUT", 0.5)
-    server.script.append(reply)
+    server.script.append(503)
     assert fetch_documents(DOCUMENTS[:1], tmp_path) == {}
     assert waits == [1]
 

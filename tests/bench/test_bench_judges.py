@@ -336,26 +336,14 @@ def test_only_votes_that_are_missing_are_asked_for(folder: BenchFolder, server: 
     assert {len(found.votes) for found in more.verdicts.values()} == {5}
 
 
-BAD: dict[str, Reply] = {
-    "prose": completion("It is sufficient."),
-    "a word": completion('{"reason": "…", "sufficient": "yes"}'),
-    "no reason": completion('{"sufficient": true}'),
-    "no verdict": completion('{"reason": "…"}'),
-    "two verdicts": completion('{"reason": "", "sufficient": true} {"reason": "", "sufficient": false}'),
-    "lone surrogate": completion('{"reason": "\\ud800", "sufficient": true}'),
-}
-
-
-@pytest.mark.parametrize("name", BAD)
-def test_a_bad_answer_is_asked_again_then_left_unjudged(
-    tmp_path: Path, server: OpenAIServer, name: str
-) -> None:
+def test_a_bad_answer_is_asked_again_then_left_unjudged(tmp_path: Path, server: OpenAIServer) -> None:
     folder = write_run(tmp_path, skills=6, queries=3)
     docket = docket_of(folder, "full")
     victim = folder.queries()[1]
 
     def respond(asked: Asked) -> Reply:
-        return BAD[name] if quoted_part(asked, "query") == victim.query else judge_by_length(asked)
+        bad = completion('{"reason": "…", "sufficient": "yes"}')
+        return bad if quoted_part(asked, "query") == victim.query else judge_by_length(asked)
 
     server.respond = respond
     judging, outcome = judge_by_model(folder, docket, chat_model(server, max_retries=2))

@@ -2,8 +2,6 @@
 
 import json
 import signal
-import subprocess
-from collections import Counter
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
@@ -18,13 +16,11 @@ from chat_bench import (
     quoted_part,
     replies,
     sample_skills,
-    wait_until,
     write_good,
     write_skills,
 )
-from cli_process import command, environment, run
 from messages import raises
-from openai_server import Asked, OpenAIServer, Reply, always, completion, error, openai_server
+from openai_server import OpenAIServer, Reply, always, completion, error, openai_server
 from skillpager.bench.data.chat import MAX_FAILURES_IN_A_ROW, quote_as_data
 from skillpager.bench.data.chat import Asked as Outcome
 from skillpager.bench.data.folder import QUERIES, SKILLS, BenchFolder
@@ -173,24 +169,6 @@ def test_queries_that_break_a_rule_are_asked_for_again(
     assert reason in again[3]["content"]
 
 
-BAD_REPLIES: dict[str, Reply] = {
-    "prose": completion("I would rather not use JSON."),
-    "refusal": completion(None, refusal="I cannot help with that."),
-    "length limit": completion(json.dumps({"queries": GOOD}), finish_reason="length"),
-    "500": error(500),
-    "a reset connection": Reply(reset=True),
-}
-
-
-@pytest.mark.parametrize("name", BAD_REPLIES)
-def test_a_bad_reply_is_asked_again(tmp_path: Path, server: OpenAIServer, name: str) -> None:
-    server.script(BAD_REPLIES[name], BAD_REPLIES[name])
-    folder = write_skills(tmp_path, 1)
-    assert write(folder, server) == Outcome(done=1)
-    assert len(server.asked) == 3
-    assert len(folder.queries()) == 5
-
-
 def test_after_three_retries_the_skill_is_reported_and_the_others_are_kept(
     tmp_path: Path, server: OpenAIServer
 ) -> None:
@@ -275,34 +253,6 @@ def test_after_ctrl_c_what_is_under_way_is_kept(tmp_path: Path, server: OpenAISe
 
 def variables(server: OpenAIServer) -> dict[str, str]:
     return {"SKILLPAGER_LLM_MODEL": "tiny", "SKILLPAGER_LLM_BASE_URL": server.base_url}
-
-
-def test_a_killed_run_goes_on_without_repeating_a_request(tmp_path: Path, server: OpenAIServer) -> None:
-    folder = copies(tmp_path / "bench", 12)
-    env = environment(tmp_path / "cache", **variables(server))
-    line = command("bench", "queries", folder.path, "--jobs", "2")
-    answered: list[str] = []
-    number = count()
-
-    def stall(asked: Asked) -> Reply:
-        if next(number) >= 5:
-            return Reply(hang=True)
-        answered.append(quoted_part(asked, "name"))
-        return write_good(asked)
-
-    server.respond = stall
-    process = subprocess.Popen(line, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    wait_until(lambda: len(folder.queries()) == 25 and len(server.asked) == 7)
-    process.kill()
-    assert process.wait() == -signal.SIGKILL
-    server.respond = write_good
-    server.asked.clear()
-    ran = run(*line[3:], env=env)
-    assert ran.code == 0, ran.err
-    asked_again = Counter(quoted_part(asked, "name") for asked in server.asked)
-    assert asked_again == Counter({skill.id for skill in folder.skills()} - set(answered))
-    assert len(folder.queries()) == 60
-    assert not list(folder.path.rglob("*.tmp"))
 
 
 def test_failures_are_told_with_the_way_out(tmp_path: Path, server: OpenAIServer) -> None:

@@ -113,12 +113,3 @@ def test_mistakes_are_told(
     done = invoke("bench", "route", str(SAMPLES), *words)
     assert done.code in (1, 2)
     assert problem in " ".join(done.err.split())
-
-
-def test_a_pool_that_is_not_there_is_told(tmp_path: Path) -> None:
-    asked = write_evidence_folder(tmp_path / "asked", "git-bisect")
-    done = invoke(
-        "bench", "route", str(tmp_path / "none"), "--asked", str(asked), "--out", str(tmp_path / "out")
-    )
-    assert done.code == 1
-    assert "no pool of skills" in " ".join(done.err.split())

@@ -1,11 +1,6 @@
 """Runs of the benchmark: what they write, that finished methods stay, that they are the pager's own pages."""
 
 import json
-import os
-import signal
-import subprocess
-import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,7 +10,6 @@ from evidence_folder import write_evidence_folder
 from messages import raises
 from skillpager.bench import BenchFolder, SelectionRecord, evidence_coverage
 from skillpager.bench.data.records import write_records
-from skillpager.bench.run.methods import OFFLINE
 from skillpager.bench.run.runs import open_run, run_methods, run_settings
 from skillpager.bench.run.selecting import Plan
 from skillpager.encoders.builtin import ENCODER_ID
@@ -110,35 +104,6 @@ def test_what_is_done_is_not_done_again(done: BenchFolder, plan: Plan) -> None:
     before = {path: path.stat().st_mtime_ns for path in done.path.rglob("*.jsonl")}
     assert run_methods(done, LABELS, plan) == 0
     assert {path: path.stat().st_mtime_ns for path in done.path.rglob("*.jsonl")} == before
-
-
-def test_a_killed_run_starts_anew_and_gives_the_same(
-    done: BenchFolder, data: Path, plan: Plan, tmp_path: Path
-) -> None:
-    out = tmp_path / "run"
-    command = [sys.executable, "-m", "skillpager", "bench", "run", "--data", str(data), "--out", str(out)]
-    command += ["--methods", ",".join(LABELS), "--jobs", "1", "--cache-dir", str(plan.settings.cache_dir)]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-    first = out / "selections" / "mmr.jsonl"
-    deadline = time.monotonic() + 60
-    while not first.exists() and time.monotonic() < deadline and process.poll() is None:
-        time.sleep(0.005)
-    os.kill(process.pid, signal.SIGKILL)
-    process.communicate()
-    assert first.exists()
-    folder = open_run(None, out, plan)
-    assert "mmr" not in folder.entry("methods")
-    assert run_methods(folder, LABELS, plan) == len(LABELS) * len(folder.queries())
-    assert _without_times(folder) == _without_times(done)
-    assert (out / "nodes.jsonl").read_bytes() == (done.path / "nodes.jsonl").read_bytes()
-
-
-def test_every_offline_method_runs(data: Path, plan: Plan, tmp_path: Path) -> None:
-    folder = open_run(data, tmp_path / "run", plan)
-    queries = len(folder.queries())
-    assert run_methods(folder, OFFLINE, plan) == queries * len(OFFLINE)
-    for label in OFFLINE:
-        assert any(record.nodes for record in folder.selections(label)), label
 
 
 def test_the_labels_of_annotators_are_a_classifier(data: Path, plan: Plan, tmp_path: Path) -> None:

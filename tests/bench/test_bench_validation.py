@@ -264,22 +264,6 @@ def test_agreement_is_what_sklearn_says(pairs: list[tuple[str, str]]) -> None:
         assert measured.kappa.value == pytest.approx(cohen_kappa_score(reference, rated))
 
 
-def test_intervals_are_those_of_resampled_cases() -> None:
-    reference, rated = list("aaaaaaaaabbbbbbbbbbb" * 2), list("aaaaaaabbbbbbbbaabbb" * 2)
-    measured = measure_agreement(reference, rated, "ab")
-    draws = np.random.default_rng(0).integers(0, 40, size=(300, 40))
-    first, second = np.array(reference)[draws], np.array(rated)[draws]
-    by_hand = [cohen_kappa_score(a, b) for a, b in zip(first, second, strict=True)]
-    assert measured.kappa is not None
-    assert (measured.kappa.low, measured.kappa.high) == pytest.approx(
-        np.quantile(by_hand, [0.025, 0.975]), abs=0.06
-    )
-    agreeing = (first == second).mean(axis=1)
-    assert (measured.rate.low, measured.rate.high) == pytest.approx(
-        np.quantile(agreeing, [0.025, 0.975]), abs=0.03
-    )
-
-
 def test_kappa_where_it_is_undefined() -> None:
     one_label_each = np.array([[[5, 0], [0, 0]], [[0, 5], [0, 0]], [[3, 0], [0, 2]]])
     assert np.array_equal(kappas(one_label_each), [np.nan, 0.0, 1.0], equal_nan=True)
@@ -453,6 +437,3 @@ def test_parser_quality_without_labels(typed_folder: BenchFolder) -> None:
     once = parser_quality([replace(labelled(skill), types_second=())], nodes)
     assert once is not None
     assert once.annotators is None
-
-
-# ---- the commands

@@ -2,7 +2,6 @@
 
 import hashlib
 import re
-from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,10 +20,8 @@ from skillpager.parsing.fragments import split_skill
 from skillpager.parsing.skill import read_skill, skill_from_text
 from skillpager.tokens import EstimatedCounter, default_counter
 from skillpager.types import (
-    Classification,
     Fragment,
     Heading,
-    NodeType,
     Page,
     Skill,
     SkillIndex,
@@ -69,23 +66,6 @@ class CharacterCounter:
     def count(self, text: str) -> int:
         self.counted += len(text)
         return len(text)
-
-
-class Steps:
-    """A classifier without a model, for tests in which types do not matter."""
-
-    id, embedding = "all-steps", None
-
-    def classify(self, fragments: Sequence[Fragment], rows: None) -> list[Classification]:
-        return [Classification(NodeType.STEP, 1.0)] * len(fragments)
-
-
-@pytest.fixture(scope="module")
-def plain_pager(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SkillPager]:
-    """A pager that loads no model."""
-    made = SkillPager(encoder="hashing", classifier=Steps(), store=tmp_path_factory.mktemp("chunks"))
-    yield made
-    made.close()
 
 
 def file_of(text: str, *, body_start: int = 0) -> SourceFile:
@@ -179,14 +159,14 @@ def test_a_chunk_is_told_the_headings_it_stands_under() -> None:
     assert paths == expected
 
 
-def test_a_window_index_has_a_key_of_its_own(plain_pager: SkillPager) -> None:
-    index, windows = plain_pager.index(KUBERNETES), windows_of(plain_pager, KUBERNETES, 256)
+def test_a_window_index_has_a_key_of_its_own(quick_pager: SkillPager) -> None:
+    index, windows = quick_pager.index(KUBERNETES), windows_of(quick_pager, KUBERNETES, 256)
     assert windows.recipe == replace(index.recipe, splitter="chunks-256")
     assert windows.full_tokens == index.full_tokens
     assert windows.headings == index.headings
     assert [node.id for node in windows.nodes] == [f"c{number}" for number in range(len(windows.nodes))]
     assert all(node.tokens <= 256 for node in windows.nodes)
-    assert len({index.key, windows.key, windows_of(plain_pager, KUBERNETES, 64).key}) == 3
+    assert len({index.key, windows.key, windows_of(quick_pager, KUBERNETES, 64).key}) == 3
 
 
 @pytest.mark.parametrize(("strategy", "size"), [("chunk_mmr", 256), ("chunk_mmr:16", 16), ("mmr", None)])
@@ -201,17 +181,17 @@ def test_a_size_that_is_none_is_a_clear_error(size: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["chunk_mmr", "chunk_mmr:64"])
-def test_pages_refuse_the_baseline_and_say_where_it_is(plain_pager: SkillPager, name: str) -> None:
+def test_pages_refuse_the_baseline_and_say_where_it_is(quick_pager: SkillPager, name: str) -> None:
     with raises(SettingsError):
-        plain_pager.page(KUBERNETES, QUERIES[0], strategy=name)
+        quick_pager.page(KUBERNETES, QUERIES[0], strategy=name)
 
 
-def test_the_number_of_chunks_decides_on_the_dynamic_budget(plain_pager: SkillPager) -> None:
+def test_the_number_of_chunks_decides_on_the_dynamic_budget(hashing_pager: SkillPager) -> None:
     text = "\n\n".join(
         f"Sentence number {number} of a long text about {number * 7}." for number in range(700)
     )
     for size, expected in ((256, 20), (64, 60)):
-        context = page_of(plain_pager, text, "long text", size, style="plain", mmr_lambda=1.0)
+        context = page_of(hashing_pager, text, "long text", size, style="plain", mmr_lambda=1.0)
         assert context.selection is not None
         assert len(context.selection.picks) == expected
 

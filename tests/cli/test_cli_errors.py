@@ -1,13 +1,12 @@
 """What a person gets wrong on the command line: exit code, one clear paragraph, no traceback."""
 
-import re
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 
 import pytest
 
-from cli_mistakes import BISECT, MISTAKES, make, messages
+from cli_mistakes import MISTAKES, make, messages
 from cli_process import SAMPLES, Ran, environment, run
 from golden import FOLDER, MESSAGES
 from openai_server import OpenAIServer, error
@@ -49,17 +48,6 @@ def server() -> Iterator[OpenAIServer]:
         yield made
 
 
-def test_wrong_key_is_told_as_json_and_never_shown(server: OpenAIServer, tmp_path: Path) -> None:
-    variables = {"SKILLPAGER_EMBED_BASE_URL": server.base_url, "SKILLPAGER_EMBED_API_KEY": "sk-wrong"}
-    env = environment(tmp_path / "cache", **variables)
-    done = run("page", BISECT, "q", "--encoder", "openai:m", "--json", env=env)
-    assert (done.code, done.out) == (1, "")
-    assert done.error["type"] == "EncoderError"
-    assert "refused the API key (status 401)" in done.error["message"]
-    assert "SKILLPAGER_EMBED_API_KEY" in done.error["message"]
-    assert "sk-wrong" not in done.err
-
-
 def test_an_endpoint_that_fails_every_skill_is_asked_no_more(server: OpenAIServer, tmp_path: Path) -> None:
     env = environment(tmp_path / "cache", SKILLPAGER_EMBED_BASE_URL=server.base_url)
     done = run("index", SAMPLES, "--encoder", "openai:m", "--jobs", "1", "--json", env=env)
@@ -70,22 +58,6 @@ def test_an_endpoint_that_fails_every_skill_is_asked_no_more(server: OpenAIServe
     assert len(types) == len(list(SAMPLES.iterdir()))
     assert "was not tried" in done.json["failed"][-1]["error"]["message"]
     assert len(server.asked) < 6
-
-
-def test_broken_front_matter_warns_and_works(tmp_path: Path) -> None:
-    skill = tmp_path / "x.md"
-    skill.write_text("---\nname: [x\n---\n# Title\n\nBody text.\n")
-    done = run("page", skill, "body", env=environment(tmp_path / "cache"))
-    assert done.code == 0
-    assert done.out == "# Title\n\nBody text.\n"
-    assert re.match(r"warning: x: x\.md:\d+: the front matter is not valid YAML", done.err)
-
-
-def test_a_project_file_may_not_choose_an_endpoint(tmp_path: Path) -> None:
-    (tmp_path / "skillpager.toml").write_text('encoder = "openai:evil"\nstyle = "plain"\n')
-    done = run("page", SAMPLES / "git-bisect", "skip", env=environment(tmp_path / "cache"), cwd=tmp_path)
-    assert done.code == 0
-    assert done.err.count("warning: skillpager.toml: encoder is ignored") == 1
 
 
 def test_a_store_that_cannot_be_opened_costs_a_warning_and_commands_for_it_say_why(tmp_path: Path) -> None:

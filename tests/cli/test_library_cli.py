@@ -1,11 +1,11 @@
-"""`skillpager library check` as a real process: what it prints, where, and with which exit code."""
+"""`skillpager library check`: what it prints, where, and with which exit code."""
 
 import json
 from pathlib import Path
 
 import pytest
 
-from cli_process import ROOT, environment, run
+from cli_process import ROOT, environment, invoke
 from skillpager.library.skill_checks import Kind
 
 ODD = "examples/skills/odd-markdown/SKILL.md"
@@ -24,7 +24,7 @@ def skill(folder: Path, front_matter: str, body: str = "Text.\n") -> Path:
 
 
 def test_findings_are_lines_that_editors_link(env: dict[str, str]) -> None:
-    done = run("library", "check", "examples/skills", env=env, cwd=ROOT)
+    done = invoke("library", "check", "examples/skills", env=env, cwd=ROOT)
     assert done.code == 1
     assert done.out == (
         f"{ODD}:3: error: front-matter: the front matter is not valid YAML (mapping values are not allowed "
@@ -35,7 +35,7 @@ def test_findings_are_lines_that_editors_link(env: dict[str, str]) -> None:
 
 def test_warnings_alone_are_success(tmp_path: Path, env: dict[str, str]) -> None:
     file = skill(tmp_path / "skills" / "a", "name: a\ndescription: d\n", "word\n" * 600)
-    done = run("library", "check", tmp_path / "skills", env=env)
+    done = invoke("library", "check", tmp_path / "skills", env=env)
     assert done.code == 0
     assert done.out.splitlines() == [
         f"{file}: warning: licence: it is not known under which licence others may use the skill: write "
@@ -43,17 +43,17 @@ def test_warnings_alone_are_success(tmp_path: Path, env: dict[str, str]) -> None
         f"{file}: warning: size: SKILL.md has 604 lines (over 500), and hosts load it whole: move parts that few "
         "tasks need into files of references/, or let agents page it",
     ]
-    done = run("library", "check", tmp_path / "skills", "--ignore", "licence", "--ignore", "size", env=env)
+    done = invoke("library", "check", tmp_path / "skills", "--ignore", "licence", "--ignore", "size", env=env)
     assert (done.code, done.out) == (0, "")
     assert done.err == "1 skill: 0 errors and 0 warnings\n"
 
 
 def test_without_folders_the_usual_ones_are_checked(tmp_path: Path, env: dict[str, str]) -> None:
-    done = run("library", "check", env=env, cwd=tmp_path)
+    done = invoke("library", "check", env=env, cwd=tmp_path)
     assert (done.code, done.out) == (0, "")
     assert done.err.startswith("no skills in ")
     skill(tmp_path / ".claude" / "skills" / "a", "name: B\ndescription: d\nlicense: MIT\n")
-    done = run("library", "check", env=env, cwd=tmp_path)
+    done = invoke("library", "check", env=env, cwd=tmp_path)
     assert done.code == 1
     assert "error: name: the name 'B' is not" in done.out
 
@@ -64,11 +64,11 @@ def test_what_a_skill_says_stays_on_its_line(tmp_path: Path, env: dict[str, str]
         'name: a\ndescription: d\nlicense: "x\\e[31m\\n/etc/passwd:1: error"\n',
         "[x](gone\u202e.md)\n",
     )
-    done = run("library", "check", tmp_path / "skills", env=env)
+    done = invoke("library", "check", tmp_path / "skills", env=env)
     assert done.code == 1
     assert len(done.out.splitlines()) == 2
     assert not {"\x1b", "\u202e"} & set(done.out)
-    as_json = run("library", "check", tmp_path / "skills", "--json", env=env)
+    as_json = invoke("library", "check", tmp_path / "skills", "--json", env=env)
     assert "\x1b" not in as_json.out
 
 
@@ -84,7 +84,7 @@ def test_what_a_skill_says_stays_on_its_line(tmp_path: Path, env: dict[str, str]
     ],
 )
 def test_mistakes_are_told(words: list[str], code: int, said: str, env: dict[str, str]) -> None:
-    done = run("library", "check", *words, env=env)
+    done = invoke("library", "check", *words, env=env)
     assert done.code == code
     assert said in " ".join(done.err.replace("│", " ").split())
 
@@ -94,7 +94,7 @@ def test_settings_say_which_skills_are_offered(tmp_path: Path, env: dict[str, st
     skill(tmp_path / "s" / "b", "name: b\ndescription: Dump a table, too.\nlicense: GPL-3.0\n")
 
     def offered(**variables: str) -> list[str]:
-        done = run("route", "dump a table", tmp_path / "s", "--json", env={**env, **variables})
+        done = invoke("route", "dump a table", tmp_path / "s", "--json", env={**env, **variables})
         assert done.code == 0, done.err
         return sorted(each["name"] for each in json.loads(done.out)["skills"])
 
@@ -102,12 +102,12 @@ def test_settings_say_which_skills_are_offered(tmp_path: Path, env: dict[str, st
     assert offered(SKILLPAGER_LICENCES="mit, Apache-2.0") == ["a"]
     assert offered(SKILLPAGER_TRUSTED=str(tmp_path / "s" / "b")) == ["b"]
     assert offered(SKILLPAGER_TRUSTED=str(tmp_path / "nowhere")) == []
-    done = run("route", "dump", tmp_path / "s", env={**env, "SKILLPAGER_LICENCES": "MITT"})
+    done = invoke("route", "dump", tmp_path / "s", env={**env, "SKILLPAGER_LICENCES": "MITT"})
     assert (done.code, "'MITT' is not a known licence" in done.err) == (1, True)
-    done = run("route", "dump", tmp_path / "s", env={**env, "SKILLPAGER_TRUSTED": "/nowhere"})
+    done = invoke("route", "dump", tmp_path / "s", env={**env, "SKILLPAGER_TRUSTED": "/nowhere"})
     assert f"no skills that the settings `trusted` and `licences` let pass in {tmp_path / 's'}" in done.err
     # a project cannot widen what its user trusts
     (tmp_path / "skillpager.toml").write_text('trusted = ["/"]\n')
-    done = run("route", "dump", tmp_path / "s", env={**env, "SKILLPAGER_TRUSTED": "/nowhere"}, cwd=tmp_path)
+    done = invoke("route", "dump", tmp_path / "s", env={**env, "SKILLPAGER_TRUSTED": "/nowhere"}, cwd=tmp_path)
     assert "trusted is ignored" in done.err
     assert done.out == ""

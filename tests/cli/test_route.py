@@ -1,4 +1,4 @@
-"""`skillpager route`, and what `skillpager index` prepares for it, in processes of their own."""
+"""`skillpager route`, and what `skillpager index` prepares for it."""
 
 import sqlite3
 from contextlib import closing
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cli_process import SAMPLES, environment, run
+from cli_process import SAMPLES, environment, invoke
 from skillpager.library.routing.word_index import WordIndex
 
 QUERY = "which commit broke the tests"
@@ -18,7 +18,7 @@ def env(tmp_path: Path) -> dict[str, str]:
 
 
 def test_the_skills_are_listed_best_first(env: dict[str, str]) -> None:
-    done = run("route", QUERY, SAMPLES, "-k", "2", env=env)
+    done = invoke("route", QUERY, SAMPLES, "-k", "2", env=env)
     head, *rows = [line.split("\t") for line in done.out.splitlines()]
     assert head == ["skill", "chance", "terms", "description", "path"]
     assert (rows[0][0], rows[0][4]) == ("git-bisect", str(SAMPLES / "git-bisect"))
@@ -28,7 +28,7 @@ def test_the_skills_are_listed_best_first(env: dict[str, str]) -> None:
 
 
 def test_json_has_chances(env: dict[str, str]) -> None:
-    form = run("route", "-", SAMPLES, "-k", "1", "--json", env=env, stdin=QUERY.encode()).json
+    form = invoke("route", "-", SAMPLES, "-k", "1", "--json", env=env, stdin=QUERY.encode()).json
     (skill,) = form["skills"]
     assert (form["query"], form["searched"], form["has_fit"], skill["name"]) == (
         QUERY,
@@ -40,17 +40,17 @@ def test_json_has_chances(env: dict[str, str]) -> None:
 
 
 def test_it_says_that_no_skill_fits(env: dict[str, str]) -> None:
-    done = run("route", "bake a sourdough bread with rye flour", SAMPLES, env=env)
+    done = invoke("route", "bake a sourdough bread with rye flour", SAMPLES, env=env)
     assert done.code == 0
     said = "Perhaps none of 10 skills fits the query: the chance that one does is under 1 %."
     assert (done.out, done.err) == ("", f"{said}\n")
-    assert run("route", "bake bread", SAMPLES, "--json", env=env).json["has_fit"] is False
+    assert invoke("route", "bake bread", SAMPLES, "--json", env=env).json["has_fit"] is False
 
 
 def test_mistakes_are_explained(env: dict[str, str], tmp_path: Path) -> None:
-    assert "is not a folder: name folders that contain skills" in run("route", "find", "commit", env=env).err
-    assert "The query is empty" in run("route", " ", SAMPLES, env=env).err
-    empty = run("route", QUERY, tmp_path, env=env)
+    assert "is not a folder: name folders that contain skills" in invoke("route", "find", "commit", env=env).err
+    assert "The query is empty" in invoke("route", " ", SAMPLES, env=env).err
+    empty = invoke("route", QUERY, tmp_path, env=env)
     assert (empty.code, empty.out) == (0, "")
     assert "no skills in" in empty.err
 
@@ -61,7 +61,7 @@ def test_indexing_prepares_routes(env: dict[str, str], tmp_path: Path) -> None:
         path = skills / f"skill-{number}"
         path.mkdir(parents=True)
         (path / "SKILL.md").write_text(f"---\ndescription: Topic number {number}.\n---\nText.\n")
-    done = run("index", skills, "--encoder", "hashing", env=env)
+    done = invoke("index", skills, "--encoder", "hashing", env=env)
     assert (done.code, len(done.out.splitlines())) == (0, 71)
     (words,) = (tmp_path / "cache" / "indexes" / "words").iterdir()
     assert WordIndex(words).search([]).holders("description", ["topic"]).tolist() == [70]
@@ -69,15 +69,15 @@ def test_indexing_prepares_routes(env: dict[str, str], tmp_path: Path) -> None:
 
 def test_the_cache_commands_know_the_catalog(env: dict[str, str], tmp_path: Path) -> None:
     catalog = tmp_path / "cache" / "indexes" / "catalog.db"
-    run("route", QUERY, SAMPLES, env=env)
-    assert run("cache", "verify", env=env).code == 0
+    invoke("route", QUERY, SAMPLES, env=env)
+    assert invoke("cache", "verify", env=env).code == 0
     data = catalog.read_bytes()
     catalog.write_bytes(b"?" + data[1:])
-    damaged = run("cache", "verify", "--json", env=env)
+    damaged = invoke("cache", "verify", "--json", env=env)
     assert damaged.code == 1
     assert [(each["key"], each["name"]) for each in damaged.json["damaged"]] == [("", str(catalog))]
     catalog.write_bytes(data)
-    assert run("cache", "clear", "--yes", env=env).code == 0
-    assert run("cache", "verify", env=env).code == 0
+    assert invoke("cache", "clear", "--yes", env=env).code == 0
+    assert invoke("cache", "verify", env=env).code == 0
     with closing(sqlite3.connect(catalog)) as connection:
         assert connection.execute("SELECT count(*) FROM readings").fetchone() == (0,)

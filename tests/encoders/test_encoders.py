@@ -5,8 +5,6 @@ import json
 import os
 import re
 import shutil
-import subprocess
-import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -23,8 +21,7 @@ from skillpager import SkillPager
 from skillpager.encoders import builtin
 from skillpager.encoders.builtin import BuiltinEncoder
 from skillpager.encoders.hashing import HashingEncoder
-from skillpager.encoders.sentence_transformers import SentenceTransformersEncoder
-from skillpager.errors import EncoderError, MissingExtraError
+from skillpager.errors import EncoderError
 from skillpager.factories import make_encoder
 from skillpager.sections import embedded_text
 from skillpager.settings import Settings
@@ -44,25 +41,6 @@ TEXTS = [
     "word " * 400,
     "\x00\t\n ",
     "half \udcff character",
-]
-# text, another way to say it, something else with a word of it
-PARAPHRASES = [
-    (
-        "How do I undo a failed release?",
-        "Roll back the broken deployment.",
-        "The film's release was a failure.",
-    ),
-    ("Install the dependencies", "pip install -r requirements.txt", "The price depends on the season."),
-    (
-        "The server refuses connections",
-        "Cannot reach the host: port closed",
-        "A waiter served us in the garden.",
-    ),
-    (
-        "Delete old backups after a month",
-        "Retention: 30 days, then remove",
-        "My back hurts after a month of work.",
-    ),
 ]
 
 
@@ -124,15 +102,6 @@ def test_any_texts_give_unit_rows_that_depend_on_the_text_alone(texts: list[str]
 
 
 SHARED = BuiltinEncoder()
-
-
-@pytest.mark.parametrize(("text", "same", "other"), PARAPHRASES)
-def test_a_paraphrase_is_nearer_than_a_shared_word(
-    encoder: BuiltinEncoder, text: str, same: str, other: str
-) -> None:
-    query, rows = encoder.encode_query(text), encoder.encode_documents([same, other])
-    near, far = rows @ query
-    assert near > far + 0.05
 
 
 def test_case_and_surrounding_space_do_not_count(encoder: BuiltinEncoder) -> None:
@@ -205,14 +174,6 @@ def test_identity_and_length_are_known_before_the_model_is_loaded(tmp_path: Path
     assert unloaded.encode_documents([]).shape == (0, 384)
 
 
-def test_making_an_encoder_imports_no_runtime() -> None:
-    code = (
-        "import sys; from skillpager.encoders.builtin import BuiltinEncoder; BuiltinEncoder(); "
-        "sys.exit(bool({'onnxruntime', 'tokenizers', 'torch'} & set(sys.modules)))"
-    )
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
-
-
 @pytest.mark.parametrize("name", ["model.onnx", "tokenizer.json"])
 @pytest.mark.parametrize("content", [None, b"version https://git-lfs.github.com/spec/v1"])
 @pytest.mark.parametrize("shipped", [True, False])
@@ -243,21 +204,6 @@ def test_the_model_card_describes_the_shipped_bytes() -> None:
     assert export["mean_cosine"] > 0.995
     assert export["least_cosine"] > 0.98
     assert f"cosine mean {export['mean_cosine']}, least {export['least_cosine']}" in card
-
-
-def test_products_of_neighbouring_weights_cannot_overflow_16_bits() -> None:
-    onnx = pytest.importorskip("onnx", reason="the train group is not installed")
-    from onnx import numpy_helper
-
-    model = onnx.load(builtin.MODEL_FOLDER / "model.onnx")
-    constants = {tensor.name: tensor for tensor in model.graph.initializer}
-    products = [node for node in model.graph.node if node.op_type == "MatMulIntegerToFloat"]
-    assert len(products) == 6 * 4
-    for node in products:
-        weight = numpy_helper.to_array(constants[node.input[1]]).astype(int)
-        pairs = weight.reshape(-1, 2, weight.shape[1])
-        assert np.maximum(pairs, 0).sum(1).max() * 255 <= 32767
-        assert np.minimum(pairs, 0).sum(1).min() * 255 >= -32768
 
 
 def ranking(pager: SkillPager, encoder: Encoder, form: str) -> FloatArray:
@@ -361,79 +307,6 @@ def test_hashing_needs_a_length() -> None:
     with raises(ValueError):
         HashingEncoder(0)
     assert HashingEncoder(16).id != HashingEncoder(32).id
-
-
-# ---- sentence-transformers
-
-
-@pytest.fixture(scope="module")
-def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A real model of 16 dimensions that takes milliseconds and puts a prompt before queries."""
-    library = pytest.importorskip("sentence_transformers", reason="the st extra is not installed")
-    import torch
-    from tokenizers import Tokenizer
-
-    try:
-        from sentence_transformers.sentence_transformer.modules import StaticEmbedding
-    except ImportError:  # before version 6
-        from sentence_transformers.models import StaticEmbedding
-
-    tokenizer = Tokenizer.from_file(str(builtin.MODEL_FOLDER / "tokenizer.json"))
-    weights = torch.randn(tokenizer.get_vocab_size(), 16, generator=torch.Generator().manual_seed(0))
-    module = StaticEmbedding(tokenizer, embedding_weights=weights.numpy())
-    model = library.SentenceTransformer(modules=[module], device="cpu", prompts={"query": "question: "})
-    folder = tmp_path_factory.mktemp("tiny")
-    model.save_pretrained(str(folder), create_model_card=False)
-    return folder
-
-
-def test_a_sentence_transformers_model_gives_unit_rows_in_order(tiny_model: Path) -> None:
-    encoder = SentenceTransformersEncoder(str(tiny_model), device="cpu")
-    assert encoder.id == f"sentence-transformers:{tiny_model}"
-    assert encoder.dim == 16
-    texts = TEXTS[:-1]  # tokenizers of others refuse half a character
-    rows = encoder.encode_documents(texts)
-    assert_unit_rows(rows, len(texts), 16)
-    np.testing.assert_allclose(encoder.encode_documents(texts[::-1]), rows[::-1], atol=1e-6)
-    assert_unit_rows(encoder.encode_documents([]), 0, 16)
-    np.testing.assert_array_equal(rows[1], np.eye(16)[0])
-
-
-def test_the_prompt_for_queries_is_used(tiny_model: Path) -> None:
-    encoder = SentenceTransformersEncoder(str(tiny_model), device="cpu")
-    query = encoder.encode_query("check the logs")
-    assert query.shape == (16,)
-    plain, prompted = encoder.encode_documents(["check the logs", "question: check the logs"])
-    np.testing.assert_allclose(query, prompted, atol=1e-6)
-    assert query @ plain < 0.99
-
-
-def test_a_model_that_gives_no_numbers_is_reported(tiny_model: Path) -> None:
-    encoder = SentenceTransformersEncoder(str(tiny_model), device="cpu")
-    for weight in encoder._loaded().parameters():
-        weight.data.fill_(float("nan"))
-    with pytest.raises(EncoderError, match=r"cannot embed 1 texts .*not a number"):
-        encoder.encode_documents(["x"])
-
-
-@pytest.mark.parametrize("make", [True, False], ids=["empty folder", "no folder"])
-def test_a_model_that_cannot_be_loaded_is_named_with_the_way_out(tmp_path: Path, make: bool) -> None:
-    pytest.importorskip("sentence_transformers", reason="the st extra is not installed")
-    folder = tmp_path / "absent"
-    if make:
-        folder.mkdir()
-    encoder = SentenceTransformersEncoder(str(folder))
-    with pytest.raises(EncoderError, match="give the name of a model on the Hugging Face hub") as caught:
-        encoder.encode_query("x")
-    assert str(folder) in str(caught.value)
-
-
-def test_the_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "sentence_transformers", None)
-    encoder = SentenceTransformersEncoder("BAAI/bge-m3")
-    assert encoder.id == "sentence-transformers:BAAI/bge-m3"
-    with raises(MissingExtraError):
-        encoder.encode_documents(["x"])
 
 
 # ---- what is embedded

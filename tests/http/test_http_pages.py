@@ -127,18 +127,6 @@ def test_a_name_may_have_letters_of_any_script(pager: SkillPager, tmp_path: Path
         assert ask(service.client, skill="备份-ä")["complete"]
 
 
-def test_a_changed_skill_is_paged_anew(hashing_pager: SkillPager, tmp_path: Path) -> None:
-    skill = tmp_path / "notes" / "SKILL.md"
-    skill.parent.mkdir()
-    skill.write_text("Old text.\n")
-    with running(hashing_pager, folder=tmp_path) as service:
-        before = service.client.get("/v1/skills/notes/outline")
-        skill.write_text("New and longer text.\n")
-        after = service.client.get("/v1/skills/notes/outline")
-    assert before.json()["nodes"][0]["text"] == "Old text."
-    assert after.json()["nodes"][0]["text"] == "New and longer text."
-
-
 def test_strategies_say_what_they_heed(client: httpx.Client) -> None:
     told = {each["name"]: each for each in client.get("/v1/strategies").json()["strategies"]}
     assert list(told) == list(FAMILIES)

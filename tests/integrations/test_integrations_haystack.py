@@ -56,13 +56,6 @@ def test_a_pipeline_run_in_async_leaves_the_event_loop_free(tmp_path: Path) -> N
     asyncio.run(run())
 
 
-def test_a_pipeline_is_written_and_read() -> None:
-    pipeline = pipeline_of(SkillPagerRetriever(SKILL, as_page=True, max_tokens=300, strategy="mmr"))
-    again = Pipeline.loads(pipeline.dumps(), allowed_modules=["skillpager.*"])
-    assert again == pipeline
-    assert again.get_component("pager").options == pipeline.get_component("pager").options
-
-
 def test_with_a_pager_of_its_own_it_says_why_it_cannot_be_written(hashing_pager: SkillPager) -> None:
     with raises(SettingsError):
         pipeline_of(SkillPagerRetriever(SKILL, pager=hashing_pager)).dumps()

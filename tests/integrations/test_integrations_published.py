@@ -6,14 +6,13 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from haystack import Pipeline
 from pydantic_ai import Agent
 from pydantic_ai.models.test import TestModel
 
 from conftest import SAMPLES
 from skillpager import SkillPager
 from skillpager.errors import SettingsError
-from skillpager.integrations import haystack, pydantic_ai
+from skillpager.integrations import pydantic_ai
 from skillpager.integrations.retrieval import library_of, shared_pager
 from skillpager.integrations.tools import SkillTools
 from skillpager.library import Library
@@ -114,12 +113,3 @@ def test_an_agents_tools_read_published_skills(far: SkillPager) -> None:
     assert tools.read_skill_nodes("git-bisect", "n3") == far.expand(SAMPLES / "git-bisect", "n3").text
     agent = Agent(TestModel(call_tools=["list_skills"]), tools=pydantic_ai.skill_tools([], pager=far))
     assert "git-bisect" in asyncio.run(agent.run("go")).output
-
-
-@pytest.mark.usefixtures("_settings_of_host")
-def test_a_saved_pipeline_names_its_library() -> None:
-    pipeline = Pipeline()
-    pipeline.add_component("library", haystack.SkillLibraryRetriever([], published="team", as_page=True))
-    again = Pipeline.loads(pipeline.dumps(), allowed_modules=["skillpager.*"])
-    [document] = again.run({"library": {"query": BOTH}})["library"]["documents"]
-    assert document.meta["skill"] == "git-bisect"

@@ -11,10 +11,6 @@ from typing import Any
 import pytest
 from haystack import Pipeline
 from langchain_core.load import dumpd, dumps, loads
-from langchain_core.prompts import ChatPromptTemplate
-from langchain_core.runnables import ConfigurableField, RunnablePassthrough
-from llama_index.core.llms import MockLLM
-from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.schema import MetadataMode, TextNode
 
 from adapter_cases import MAX_NODES, NAME, QUERY, SKILL, TEXT, expected_metadata, waiting_pager
@@ -179,25 +175,6 @@ def test_ids_are_unique_among_skills_and_their_versions(pager: SkillPager, tmp_p
     assert len(ids) == len(set(ids))
 
 
-def test_it_runs_in_a_chain_and_in_batches(pager: SkillPager) -> None:
-    retriever = langchain.SkillPagerRetriever(skill=SKILL, pager=pager, as_page=True, max_tokens=400)
-    pages = retriever | (lambda documents: documents[0].page_content)
-    prompt = ChatPromptTemplate.from_template("{page}\n\nTask: {task}")
-    chain = {"page": pages, "task": RunnablePassthrough()} | prompt
-    text = chain.invoke(QUERY).to_string()
-    assert pager.page(SKILL, QUERY, max_tokens=400).text in text
-    assert retriever.batch([QUERY, "dump roles"])[0] == retriever.invoke(QUERY)
-
-
-def test_options_can_be_configured_for_a_call(pager: SkillPager) -> None:
-    field = ConfigurableField(id="max_tokens")
-    retriever = langchain.SkillPagerRetriever(skill=SKILL, pager=pager, as_page=True).configurable_fields(
-        max_tokens=field
-    )
-    [document] = retriever.invoke(QUERY, config={"configurable": {"max_tokens": 300}})
-    assert document.metadata["tokens"] <= 300 < retriever.invoke(QUERY)[0].metadata["tokens"]
-
-
 def test_it_is_written_and_read_as_langchain_does_it() -> None:
     retriever = langchain.SkillPagerRetriever(skill=SKILL, max_tokens=300, mmr_lambda=0.5)
     with warnings.catch_warnings():
@@ -237,12 +214,6 @@ def test_a_language_model_reads_the_heading_path_and_no_numbers(pager: SkillPage
     }
     embedded = found.node.get_content(MetadataMode.EMBED).partition("\n\n")[0]
     assert set(embedded.splitlines()) == {f"{key}: {known[key]}" for key in ("skill", "heading_path")}
-
-
-def test_it_feeds_a_query_engine(pager: SkillPager) -> None:
-    retriever = llama_index.SkillPagerRetriever(SKILL, pager=pager, as_page=True)
-    answer = RetrieverQueryEngine.from_args(retriever, llm=MockLLM()).query(QUERY)
-    assert "pg_restore" in str(answer)  # the mock answers with its prompt
 
 
 def test_async_calls_leave_the_event_loop_free(tmp_path: Path) -> None:

@@ -20,7 +20,6 @@ from pydantic_ai.messages import (
     ToolReturnPart,
 )
 from pydantic_ai.models.function import AgentInfo, FunctionModel
-from pydantic_ai.models.test import TestModel
 
 from adapter_cases import NAME, NAMES, QUERY, SKILL, waiting_pager
 from conftest import SAMPLES
@@ -184,13 +183,6 @@ def test_schemas_describe_every_argument_and_allow_no_other(pager: SkillPager) -
         == [sorted(schema["properties"]) for schema in theirs]
         == [[], ["name", "query"], ["name", "nodes"]]
     )
-
-
-def test_pydantic_ais_test_model_can_call_every_tool_it_is_given(pager: SkillPager) -> None:
-    model = TestModel(call_tools=["list_skills"])
-    agent = Agent(model, tools=pydantic_ai.skill_tools([SAMPLES], pager=pager))
-    result = asyncio.run(agent.run("go"))  # `run_sync` would leave a loop open
-    assert NAME in result.output
 
 
 def test_a_description_is_one_line_of_the_list(pager: SkillPager, tmp_path: Path) -> None:

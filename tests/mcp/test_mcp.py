@@ -223,12 +223,6 @@ def test_unknown_arguments_are_refused(server: SkillServer, tool: str, era: str)
             {"name": "git-bisect", "budget_tokens": "9k"},
             "Budget_tokens is '9k', but it must be",
         ),
-        ("load_skill", {"name": "git-bisect", "fill": "perhaps"}, "Fill is 'perhaps', but it must be"),
-        (
-            "load_skill",
-            {"name": "git-bisect", "budget_tokens": 0},
-            "Budget_tokens is 0, but it must be greater",
-        ),
         ("load_skill", {"name": "git-bisect", "mode": "all"}, "'auto', 'page', 'outline' or 'full'"),
         (
             "load_skill",
@@ -237,11 +231,6 @@ def test_unknown_arguments_are_refused(server: SkillServer, tool: str, era: str)
         ),
         ("load_skill", {"name": str(SAMPLES / "git-bisect")}, "There is no skill named '/"),
         ("load_skill", {"name": "../skills/git-bisect"}, "There is no skill named '../"),
-        (
-            "load_skill",
-            {"name": "git-bisect", "query": "x", "budget_tokens": 5},
-            "Nothing fits: the smallest page with any content has ",
-        ),
         (
             "load_skill",
             {"name": "git-bisect", "mode": "full", "budget_tokens": 5},
@@ -254,11 +243,6 @@ def test_unknown_arguments_are_refused(server: SkillServer, tool: str, era: str)
         ),
         ("read_skill_nodes", {"name": "git-bisect"}, "Give exactly one of ids, section, lines"),
         ("read_skill_nodes", {"name": "git-bisect", "ids": "n1", "lines": "3"}, "Give exactly one of"),
-        (
-            "read_skill_nodes",
-            {"name": "git-bisect", "ids": "n99"},
-            "There is no node 'n99' in skill 'git-bisect'",
-        ),
         ("read_skill_nodes", {"name": "git-bisect", "ids": " "}, "No node is named"),
         ("read_skill_nodes", {"name": "git-bisect", "lines": "one"}, "'one' is not a range of lines"),
         ("read_skill_nodes", {"name": "git-bisect", "lines": "9" * 5_000}, "is not a range of lines"),
@@ -268,13 +252,7 @@ def test_unknown_arguments_are_refused(server: SkillServer, tool: str, era: str)
             "are no lines of 'SKILL.md'",
         ),
         ("load_skill", {"query": "q" * 8_001}, "it must have at most 8000 characters"),
-        ("search_skills", {"query": "q" * 8_001}, "it must have at most 8000 characters"),
         ("read_skill_nodes", {"name": "git-bisect", "lines": "900"}, "No node stands at 'L900-900'"),
-        (
-            "read_skill_nodes",
-            {"name": "git-bisect", "section": "By foot"},
-            "'By foot' is neither a node nor a section",
-        ),
         ("find_skills", {"query": "x"}, "There is no tool 'find_skills': there are list_skills, "),
         ("search_skills", {"query": " "}, "The query is empty: say in a sentence"),
         ("search_skills", {"query": "x", "k": 0}, "K is 0, but it must be greater than or equal to 1"),

@@ -2,37 +2,24 @@
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from mcp.types import CallToolResult
 
-from conftest import SAMPLES
-from golden import QUERIES
 from mcp_clients import answer, error_of, server_of, text_of
-from skillpager import NodeType, SkillPager
+from plain_parts import TurnsClassifier
+from skillpager import SkillPager
 from skillpager.mcp.server import SkillServer
 from skillpager.mcp.tools import DEFAULT_CEILING, LEAST_CEILING
 from skillpager.settings import Settings
 from skillpager.tokens import default_counter
-from skillpager.types import Classification, FloatArray, Fragment
 
 NODES = 3_000
 LONG_LINES = 4_000
 _CALL = re.compile(r"go on with: (\w+)\((.*)\)\]$", re.MULTILINE)
-
-
-class AllSteps:
-    """Calls every fragment a step: the types of thousands of nodes would take the shipped model a minute."""
-
-    id = "all-steps"
-    embedding = None
-
-    def classify(self, fragments: Sequence[Fragment], rows: FloatArray | None) -> list[Classification]:
-        """Return one verdict per fragment."""
-        return [Classification(NodeType.STEP, 1.0) for _ in fragments]
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +53,7 @@ def _sentence(number: int) -> str:
 def large_pager(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SkillPager]:
     """A pager that indexes thousands of nodes within seconds."""
     settings = Settings(cache_dir=tmp_path_factory.mktemp("cache"))
-    made = SkillPager(encoder="hashing", classifier=AllSteps(), settings=settings)
+    made = SkillPager(encoder="hashing", classifier=TurnsClassifier(), settings=settings)
     yield made
     made.close()
 
@@ -138,13 +125,6 @@ def test_no_reply_is_above_the_ceiling(
             continue
         assert size(result) <= ceiling
         assert tells_the_rest(result, name) or (name != "huge" and tool == "get_skill_outline")
-
-
-@pytest.mark.parametrize("name", QUERIES)
-def test_no_reply_on_a_sample_is_above_a_low_ceiling(pager: SkillPager, name: str) -> None:
-    server = server_of(pager, SAMPLES, ceiling=1500)
-    for arguments in ({}, {"mode": "full"}, {"mode": "outline"}, {"query": QUERIES[name]}):
-        assert size(answer(server, "load_skill", name=name, **arguments)) <= 1500
 
 
 def test_reading_on_reads_every_node_once(library: Path, large_pager: SkillPager) -> None:

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 import anyio
 import pytest
 
-from cli_process import ROOT, TIME_LIMIT, command, environment, run
+from cli_process import ROOT, TIME_LIMIT, command, environment, invoke, run
 from conftest import SAMPLES
 from mcp import Client
 from mcp_clients import (
@@ -178,7 +178,7 @@ def test_wrong_usage_is_told_without_a_traceback(tmp_path: Path) -> None:
         ([str(tmp_path / "missing")], 1, "is not a folder: name folders that contain skills."),
         (["--scope", "all"], 1, "Unknown scope 'all': choose one of skill, body."),
     ):
-        ran = run("mcp", *arguments, env=env)
+        ran = invoke("mcp", *arguments, env=env)
         assert (ran.code, ran.out) == (code, "")
         assert message in ran.err
         assert "Traceback" not in ran.err
@@ -187,7 +187,7 @@ def test_wrong_usage_is_told_without_a_traceback(tmp_path: Path) -> None:
 def test_a_taken_port_is_told(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
-        ran = run("mcp", SAMPLES, "--http", "--port", port, env=environment(tmp_path / "cache"))
+        ran = invoke("mcp", SAMPLES, "--http", "--port", port, env=environment(tmp_path / "cache"))
     assert ran.code == 1
     assert f"Port {port} of 127.0.0.1 cannot be used" in ran.err
     assert "choose another --port" in ran.err

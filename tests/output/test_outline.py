@@ -9,12 +9,13 @@ import pytest
 
 from conftest import SAMPLES
 from golden import QUERIES
+from plain_parts import TurnsClassifier
 from skillpager import NodeType, SkillPager
 from skillpager.output.outline import MAP_SHARE, MAP_TOKENS, SkillMap, node_outline, outline_map
 from skillpager.pages.addresses import find_nodes
 from skillpager.settings import Settings
 from skillpager.tokens import EstimatedCounter
-from skillpager.types import Classification, FloatArray, Fragment, Heading, Node, SkillIndex, TokenCounter
+from skillpager.types import Heading, Node, SkillIndex, TokenCounter
 
 SHOW, LIST = "skillpager show it", "skillpager outline it --nodes"
 TYPES = list(NodeType)
@@ -32,22 +33,11 @@ to see every section and node: `skillpager outline it --nodes`]
 """
 
 
-class InTurn:
-    """Calls fragments each type in turn, at no cost."""
-
-    id = "in-turn"
-    embedding = None
-
-    def classify(self, fragments: Sequence[Fragment], rows: FloatArray | None) -> list[Classification]:
-        """Return one verdict per fragment."""
-        return [Classification(TYPES[number * number % 6], 1.0) for number in range(len(fragments))]
-
-
 @pytest.fixture(scope="module")
 def fast_pager(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SkillPager]:
     """A pager that indexes hundreds of nodes at once."""
     settings = Settings(cache_dir=tmp_path_factory.mktemp("cache"))
-    made = SkillPager(encoder="hashing", classifier=InTurn(), settings=settings)
+    made = SkillPager(encoder="hashing", classifier=TurnsClassifier(), settings=settings)
     yield made
     made.close()
 

@@ -262,13 +262,6 @@ def test_a_full_file_keeps_what_it_has(folder: Path) -> None:
         assert_same_index(store.load(index.key, index.skill), index)
 
 
-def save_until_full(store: SqliteStore, saved: list[SkillIndex]) -> None:
-    for number in range(100):
-        index = build_index(20, dim=384, name=f"skill-{number}")
-        store.save(index)
-        saved.append(index)
-
-
 # ---- versions of the tables
 
 

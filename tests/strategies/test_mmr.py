@@ -1,48 +1,23 @@
 """MMR to the letter: against a naive oracle, pyversity and langchain-core, and its edge cases."""
 
 import warnings
-from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from index_builder import build_index
 from messages import raises
-from skillpager.pages.assemble import NodeMeter
-from skillpager.strategies import Full, Mmr, TopK
+from skillpager.strategies import Mmr, TopK
 from skillpager.strategies.picking import allows_all, cosines, dynamic_max_nodes
-from skillpager.types import Budget, FloatArray, Query, Selection, SkillIndex, SkipReason
-from strategy_cases import reasons
+from skillpager.types import Budget, FloatArray, SkipReason
+from strategy_cases import index_with, ordinals, reasons, run
 
 
 def unit_rows(seed: int, count: int, dim: int = 24, *, shift: float = 0.0) -> FloatArray:
     """Return deterministic unit rows; `shift` makes them alike."""
     rows = np.random.default_rng(seed).normal(size=(count, dim)).astype(np.float32) + np.float32(shift)
     return rows / np.linalg.norm(rows, axis=1, keepdims=True)
-
-
-def index_of(rows: FloatArray, *, tokens: Sequence[int] | None = None, seed: int = 0) -> SkillIndex:
-    """Return an index with the given embeddings, and token counts if given."""
-    index = build_index(len(rows), dim=rows.shape[1], seed=seed)
-    sizes = [node.tokens for node in index.nodes] if tokens is None else tokens
-    nodes = tuple(replace(node, tokens=size) for node, size in zip(index.nodes, sizes, strict=True))
-    return replace(index, embeddings=rows, nodes=nodes)
-
-
-def select(
-    index: SkillIndex, query: FloatArray, strategy: Mmr | TopK | Full, **limits: int | None
-) -> Selection:
-    """Run a strategy over bare nodes."""
-    meter = NodeMeter(index.nodes)
-    return strategy.select(index, Query("q", query), budget=Budget(**limits), meter=meter)
-
-
-def ordinals(selection: Selection) -> list[int]:
-    """Return the picked nodes in pick order."""
-    return [pick.node.ordinal for pick in selection.picks]
 
 
 @pytest.mark.parametrize(("count", "k"), [(50, 20), (500, 20), (500, 60), (2000, 60)])
@@ -52,7 +27,7 @@ def test_mmr_picks_what_pyversity_and_langchain_pick(count: int, k: int) -> None
 
     rows = unit_rows(count + k, count + 1, dim=64, shift=0.25)
     query, pool = rows[0], rows[1:]
-    ours = ordinals(select(index_of(pool), query, Mmr(0.7), max_nodes=k))
+    ours = ordinals(run(Mmr(0.7), index_with(pool), query, max_nodes=k))
     theirs = diversify(pool, pool @ query, k=k, strategy=Strategy.MMR, diversity=0.3)
     assert ours == list(theirs.indices)
     with warnings.catch_warnings():
@@ -64,7 +39,7 @@ def test_mmr_picks_what_pyversity_and_langchain_pick(count: int, k: int) -> None
 def test_redundancy_is_zero_at_the_first_pick_and_negative_cosines_count_afterwards() -> None:
     rows = np.array([[1, 0], [-1, 0], [0, 1]], dtype=np.float32)
     query = np.array([1, 0], dtype=np.float32)
-    first, second = select(index_of(rows), query, Mmr(0.5), max_nodes=3).picks[:2]
+    first, second = run(Mmr(0.5), index_with(rows), query, max_nodes=3).picks[:2]
     assert (first.node.ordinal, first.redundancy, first.marginal) == (0, 0.0, 0.5)
     # node 1: 0.5 * -1 - 0.5 * -1 = 0 = node 2; the tie goes to the earlier node
     assert (second.node.ordinal, second.redundancy, second.marginal) == (1, -1.0, 0.0)
@@ -73,7 +48,7 @@ def test_redundancy_is_zero_at_the_first_pick_and_negative_cosines_count_afterwa
 def test_selection_stops_when_the_best_marginal_is_below_zero() -> None:
     rows = np.array([[1, 0], [1, 0], [0.6, 0.8]], dtype=np.float32)
     query = np.array([1, 0], dtype=np.float32)
-    selection = select(index_of(rows), query, Mmr(0.3), max_nodes=3)
+    selection = run(Mmr(0.3), index_with(rows), query, max_nodes=3)
     assert ordinals(selection) == [0]
     assert {skip.reason for skip in selection.skipped} == {SkipReason.NEGATIVE_MARGINAL}
     assert selection.skipped[0].marginal == pytest.approx(0.3 - 0.7)
@@ -83,13 +58,13 @@ def test_selection_stops_when_the_best_marginal_is_below_zero() -> None:
 def test_the_dynamic_budget_is_the_papers(count: int, expected: int) -> None:
     assert dynamic_max_nodes(count) == expected
     rows = unit_rows(count, count, shift=1.0)
-    assert select(index_of(rows), rows[0], TopK()).budget.max_nodes == min(expected, count)
+    assert run(TopK(), index_with(rows), rows[0]).budget.max_nodes == min(expected, count)
 
 
 def test_a_node_that_does_not_fit_is_skipped_for_a_smaller_one() -> None:
     rows = np.array([[1, 0], [0.9, 0.435889894], [0.8, 0.6]], dtype=np.float32)
-    index = index_of(rows, tokens=[10, 90, 10])
-    selection = select(index, rows[0], Mmr(1.0), max_tokens=30)
+    index = index_with(rows, tokens=[10, 90, 10])
+    selection = run(Mmr(1.0), index, rows[0], max_tokens=30)
     assert ordinals(selection) == [0, 2]
     assert [(skip.node.ordinal, skip.reason) for skip in selection.skipped] == [(1, SkipReason.MAX_TOKENS)]
 
@@ -104,16 +79,14 @@ def test_lambda_outside_zero_to_one_is_refused(weight: float) -> None:
 def test_a_negative_limit_is_refused(limit: str) -> None:
     rows = unit_rows(1, 3)
     with raises(ValueError):
-        select(index_of(rows), rows[0], Mmr(), **{limit: -1})
+        run(Mmr(), index_with(rows), rows[0], **{limit: -1})
 
 
 def test_a_limit_of_zero_picks_nothing() -> None:
     rows = np.tile(unit_rows(1, 1), (3, 1))
-    assert set(reasons(select(index_of(rows), rows[0], Mmr(), max_nodes=0)).values()) == {
-        SkipReason.MAX_NODES
-    }
-    empty = index_of(rows, tokens=[0, 1, 0])
-    assert ordinals(select(empty, rows[0], Mmr(1.0), max_tokens=0)) == [0, 2]
+    assert set(reasons(run(Mmr(), index_with(rows), rows[0], max_nodes=0)).values()) == {SkipReason.MAX_NODES}
+    empty = index_with(rows, tokens=[0, 1, 0])
+    assert ordinals(run(Mmr(1.0), empty, rows[0], max_tokens=0)) == [0, 2]
 
 
 @pytest.mark.parametrize(
@@ -186,8 +159,8 @@ def test_picks_and_records_are_those_of_a_plain_computation(
     seed: int, count: int, k: int, weight: float, kinds: int | None
 ) -> None:
     rows = alike_rows(seed, count + 2, kinds) if kinds else unit_rows(seed, count + 2)
-    index = index_of(rows[2:])
-    selection = select(index, rows[0], Mmr(weight), max_nodes=k)
+    index = index_with(rows[2:])
+    selection = run(Mmr(weight), index, rows[0], max_nodes=k)
     chosen, redundancy, marginal = plain_mmr(rows[2:], rows[0], k, weight)
     assert ordinals(selection) == chosen
     left_out = [skip.node.ordinal for skip in selection.skipped]

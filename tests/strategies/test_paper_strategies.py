@@ -41,7 +41,7 @@ from skillpager.types import (
     Strategy,
     Style,
 )
-from strategy_cases import indifferent, near
+from strategy_cases import indifferent, near, ordinals, reasons
 
 DIM = 8
 Links = Sequence[tuple[int, int]]
@@ -67,14 +67,6 @@ def index_of_types(types: Sequence[NodeType], *, seed: int = 0) -> SkillIndex:
 
 def select(strategy: Strategy, index: SkillIndex, query: Query, **limits: int | None) -> Selection:
     return strategy.select(index, query, budget=Budget(**limits), meter=NodeMeter(index.nodes))
-
-
-def ordinals(selection: Selection) -> list[int]:
-    return [pick.node.ordinal for pick in selection.picks]
-
-
-def reasons(selection: Selection) -> dict[int, SkipReason]:
-    return {skip.node.ordinal: skip.reason for skip in selection.skipped}
 
 
 def relevance_of(index: SkillIndex, query: Query) -> FloatArray:

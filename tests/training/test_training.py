@@ -25,7 +25,9 @@ for _needed in ("torch", "onnx", "safetensors", "sklearn", "matplotlib", "gt_all
 # behind the folder of tests, so that no script hides a module of theirs
 sys.path.append(str(Path(__file__).parents[2] / "training"))
 
+import onnx  # noqa: E402
 import torch  # noqa: E402
+from onnx import numpy_helper  # noqa: E402
 
 import ablate  # noqa: E402
 import bert  # noqa: E402
@@ -47,7 +49,7 @@ from sequence_net import Batch, Example, Net, Shape, arrays_of  # noqa: E402
 from skillpager import SkillPager  # noqa: E402
 from skillpager.bench.run.learned import read_learned_from  # noqa: E402
 from skillpager.classifiers.local import TYPES, LocalClassifier  # noqa: E402
-from skillpager.encoders.builtin import ENCODER_ID, BuiltinEncoder  # noqa: E402
+from skillpager.encoders.builtin import ENCODER_ID, MODEL_FOLDER, BuiltinEncoder  # noqa: E402
 from skillpager.sequence_net import SequenceNet  # noqa: E402
 from skillpager.settings import Settings  # noqa: E402
 from skillpager.strategies.navigator.lexical import clauses_of  # noqa: E402
@@ -306,6 +308,18 @@ def test_training_reads_documents_and_queries_as_the_encoder_that_ships(
     ]
     assert [len(rows) for rows in ships] == [len(spans) for spans in states.parts] == [4, 1, 1]
     assert (parts * np.concatenate(ships)).sum(1).min() > 0.98
+
+
+def test_products_of_neighbouring_weights_cannot_overflow_16_bits() -> None:
+    model = onnx.load(MODEL_FOLDER / "model.onnx")
+    constants = {tensor.name: tensor for tensor in model.graph.initializer}
+    products = [node for node in model.graph.node if node.op_type == "MatMulIntegerToFloat"]
+    assert len(products) == 6 * 4
+    for node in products:
+        weight = numpy_helper.to_array(constants[node.input[1]]).astype(int)
+        pairs = weight.reshape(-1, 2, weight.shape[1])
+        assert np.maximum(pairs, 0).sum(1).max() * 255 <= 32767
+        assert np.minimum(pairs, 0).sum(1).min() * 255 >= -32768
 
 
 # ---- data
@@ -647,36 +661,6 @@ def test_what_ships_pages_a_skill(trained: Trained, tmp_path: Path) -> None:
     assert context.sufficiency is not None
     assert classifier.embedding == trained.navigator().embedding == f"{ENCODER_ID}/{TEXT_FORM}"
     pager.close()
-
-
-def test_a_second_run_trains_no_encoder_and_ships_the_same(
-    trained: Trained, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    before = {name: path.stat().st_mtime_ns for name, path in files_below(trained.work / "encoders").items()}
-    exported = []
-
-    def export(weights: Mapping[str, FloatArray], target: Path) -> dict[str, float | str]:
-        exported.append(target)
-        return export_encoder.export(weights, target)
-
-    def refuse(*_: object) -> None:
-        raise AssertionError("what is there is made again")
-
-    monkeypatch.setattr(train, "export", export)
-    monkeypatch.setattr(train, "EncoderTrainer", refuse)
-    train.run(trained.examples, trained.work, tmp_path / "out")
-    assert exported == [tmp_path / "out" / "encoder"]
-    after = {name: path.stat().st_mtime_ns for name, path in files_below(trained.work / "encoders").items()}
-    assert after == before
-    first, second = files_below(trained.out), files_below(tmp_path / "out")
-    assert first.keys() == second.keys()
-    assert first["encoder/model.onnx"].read_bytes() == second["encoder/model.onnx"].read_bytes()
-    for name in ("navigator/navigator.npz", "types/types.npz"):
-        with np.load(first[name]) as one, np.load(second[name]) as two:
-            assert one.files == two.files
-            for array in one.files:
-                if one[array].dtype.kind == "f":
-                    np.testing.assert_allclose(one[array], two[array], rtol=1e-3, atol=1e-4, err_msg=array)
 
 
 def table(path: Path) -> list[dict[str, str]]:
