@@ -108,6 +108,8 @@ def test_settings_say_which_skills_are_offered(tmp_path: Path, env: dict[str, st
     assert f"no skills that the settings `trusted` and `licences` let pass in {tmp_path / 's'}" in done.err
     # a project cannot widen what its user trusts
     (tmp_path / "skillpager.toml").write_text('trusted = ["/"]\n')
-    done = invoke("route", "dump", tmp_path / "s", env={**env, "SKILLPAGER_TRUSTED": "/nowhere"}, cwd=tmp_path)
+    done = invoke(
+        "route", "dump", tmp_path / "s", env={**env, "SKILLPAGER_TRUSTED": "/nowhere"}, cwd=tmp_path
+    )
     assert "trusted is ignored" in done.err
     assert done.out == ""

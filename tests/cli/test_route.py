@@ -48,7 +48,9 @@ def test_it_says_that_no_skill_fits(env: dict[str, str]) -> None:
 
 
 def test_mistakes_are_explained(env: dict[str, str], tmp_path: Path) -> None:
-    assert "is not a folder: name folders that contain skills" in invoke("route", "find", "commit", env=env).err
+    assert (
+        "is not a folder: name folders that contain skills" in invoke("route", "find", "commit", env=env).err
+    )
     assert "The query is empty" in invoke("route", " ", SAMPLES, env=env).err
     empty = invoke("route", QUERY, tmp_path, env=env)
     assert (empty.code, empty.out) == (0, "")
