@@ -85,6 +85,7 @@ CHECK = (
     "tests/docs/*",
     "tests/release/*",
     "tests/training/*",
+    "tests/bench/test_agent_tasks.py",
     "tests/bench/test_bench_cli.py",
     "tests/bench/test_bench_report.py",
     "tests/integrations/test_integrations.py",

@@ -41,21 +41,6 @@ def test_there_are_as_many_tasks_of_each_split_each_from_another_document() -> N
     assert len({(each["split"], each["document"]) for each in told}) == 48
 
 
-@pytest.mark.parametrize("task", DRAWN, ids=lambda path: path.name)
-def test_a_task_has_its_parts(task: Path) -> None:
-    told = json.loads((task / "task.json").read_text(encoding="utf-8"))
-    assert told["skill"] == f"{told['split']}/{told['document']}.md"
-    assert told["prompt"].strip() == told["prompt"]
-    assert told["prompt"]
-    assert told["seconds"] > 0
-    assert told["evidence"]
-    for start, end in told["evidence"]:
-        assert 1 <= start <= end
-    names = sorted(path.name for path in (task / "answers").iterdir())
-    assert names[0] == "right"
-    assert len(names) >= 3
-
-
 @pytest.mark.parametrize("answer", ANSWERS, ids=lambda path: f"{path.parents[1].name}-{path.name}")
 def test_a_check_accepts_the_right_answer_and_rejects_wrong_ones(answer: Path, tmp_path: Path) -> None:
     task = answer.parents[1]

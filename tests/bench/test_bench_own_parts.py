@@ -114,6 +114,7 @@ def test_the_strategy_of_the_example_has_20_lines_and_runs(data: Path, tmp_path:
     ]
 
 
+@pytest.mark.check
 def test_the_example_of_the_library_compares_strategies(tmp_path: Path) -> None:
     script = ROOT / "examples" / "compare_strategies.py"
     variables = {**os.environ, "SKILLPAGER_ENCODER": "hashing", "SKILLPAGER_CACHE_DIR": str(tmp_path / "c")}

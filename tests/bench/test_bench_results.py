@@ -6,7 +6,6 @@ import json
 import lzma
 import math
 import re
-import runpy
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,7 +14,6 @@ import pandas as pd
 import pytest
 
 from bench_results import judgment, results_of, selection, whole_run, write_results
-from conftest import ROOT
 from messages import raises
 from skillpager.bench.data.records import SkillRecord, append_records, write_records
 from skillpager.bench.report.report import FROM_ROWS
@@ -187,20 +185,6 @@ def test_no_text_is_published(run: Results, published: Path) -> None:
     for secret in SECRETS:
         assert secret in source
         assert secret not in everything
-
-
-def test_the_script_publishes_the_same_bytes_and_copies_the_table_that_needs_texts(
-    run: Results, published: Path, tmp_path: Path
-) -> None:
-    script = runpy.run_path(str(ROOT / "benchmarks" / "publish.py"))
-    script["main"].__globals__["TARGET"] = tmp_path
-    table = run.folder.path / "report" / "tables" / "parser-quality.csv"
-    table.parent.mkdir(parents=True)
-    table.write_text("a,b\n", encoding="utf-8")
-    script["main"](run.folder.path, "mine")
-    for path in published.iterdir():
-        assert (tmp_path / "mine" / path.name).read_bytes() == path.read_bytes()
-    assert (tmp_path / "mine" / "tables" / table.name).read_text(encoding="utf-8") == "a,b\n"
 
 
 def test_ids_that_look_like_missing_numbers_are_ids_and_votes_stay_votes(tmp_path: Path) -> None:

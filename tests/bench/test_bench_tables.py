@@ -9,9 +9,7 @@ import matplotlib
 import numpy as np
 import pandas as pd
 import pytest
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.image import imread
-from matplotlib.text import Text
 
 from bench_results import FULL_TOKENS, TOKENS, results_of, whole_run, write_results
 from skillpager.bench.data.records import write_records
@@ -22,8 +20,6 @@ from skillpager.bench.report.figures import (
     WIDTH,
     Picture,
     frontier,
-    label_points,
-    new_figure,
     sweep_figure,
 )
 from skillpager.bench.report.methods import compare_curves, compare_methods, default_methods, read_curves
@@ -374,20 +370,3 @@ def test_the_alternative_text_tells_the_numbers(results: Results) -> None:
     assert picture is not None
     verdicts = whole_run()["mmr@lambda=0.7"]
     assert f"λ = 0.7 {100 * np.mean(verdicts):.1f} % (paper 86.0 %)" in picture.alt
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_no_name_lies_on_another(seed: int) -> None:
-    random = np.random.default_rng(seed)
-    places = 100 * np.concatenate([random.random((10, 2)), 0.5 + 0.02 * random.random((5, 2))])
-    points = pd.DataFrame(places, [f"method_{i}" for i in range(15)], ["reduction", "sufficiency"])
-    with new_figure(4.5) as figure:
-        axes = figure.add_subplot()
-        axes.plot(places[:, 0], places[:, 1], "o", markersize=6)
-        label_points(axes, points)
-        canvas = FigureCanvasAgg(figure)
-        canvas.draw()
-        renderer = canvas.get_renderer()
-        boxes = [Text.get_window_extent(text, renderer) for text in axes.texts]
-    assert len(boxes) == len(places)
-    assert not any(a.overlaps(b) for i, a in enumerate(boxes) for b in boxes[:i])

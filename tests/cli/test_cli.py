@@ -31,7 +31,7 @@ from openai_server import OpenAIServer, Reply, openai_server  # noqa: F401
 from skillpager import SkillPager
 from skillpager.cli.messages import MAX_WARNINGS
 from skillpager.encoders.openai import TIMEOUT
-from skillpager.errors import install_command, read_extras
+from skillpager.errors import install_command
 from skillpager.output.outline import explain_page
 from skillpager.settings import Settings
 
@@ -572,17 +572,3 @@ def test_a_bug_of_ours_asks_to_be_reported(tmp_path: Path) -> None:
     assert "Traceback" not in done.stderr
     verbose = subprocess.run([*start, "-v"], env=env, capture_output=True, text=True)
     assert "Traceback" in verbose.stderr
-
-
-# ---- surroundings
-
-
-@pytest.mark.skipif(
-    "pandas" not in read_extras().get("bench", []), reason="installed before it was in the extra"
-)
-def test_a_package_that_is_missing_is_no_bug(warm_cache: Path, tmp_path: Path) -> None:
-    env = environment(warm_cache, PYTHONPATH=hide(tmp_path / "hidden", "pandas"))
-    done = run("bench", "run", "--data", tmp_path, "--out", tmp_path / "out", env=env)
-    assert done.code == 1
-    assert 'needs the package "pandas"' in done.err
-    assert "bug" not in done.err

@@ -59,21 +59,6 @@ def test_quality_is_measured_and_paths_stay_out(tmp_path: Path, annotated: Path)
         assert "secret-place" not in written.read_text(encoding="utf-8")
 
 
-def test_sections_of_an_earlier_run_are_kept(tmp_path: Path) -> None:
-    bench("--only", "tokens", "--out", tmp_path)
-    bench("--only", "granularity", "--out", tmp_path)
-    readme = (tmp_path / "README.md").read_text(encoding="utf-8")
-    assert readme.index("## Granularity") < readme.index("## Token counts")
-
-
-def test_an_unknown_section_is_named(tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, str(RUN), "--only", "speed", "--out", str(tmp_path)], capture_output=True, text=True
-    )
-    assert done.returncode == 1
-    assert "unknown section speed: choose from offline" in done.stderr
-
-
 def test_the_pages_say_what_the_labelled_pairs_say() -> None:
     script = ROOT / "benchmarks" / "labelled_pairs.py"
     done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=TIME_LIMIT)

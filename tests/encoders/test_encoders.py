@@ -209,11 +209,13 @@ def test_the_model_card_describes_the_shipped_bytes() -> None:
 def ranking(pager: SkillPager, encoder: Encoder, form: str) -> FloatArray:
     """Return for each query of the samples how often a needed node is nearer than another, 0 to 1."""
     shares = []
+    rows: dict[str, FloatArray] = {}  # by skill
     for line in (ROOT / "examples" / "queries.jsonl").read_text(encoding="utf-8").splitlines():
         asked = json.loads(line)
         nodes = pager.index(SAMPLES / asked["skill"]).nodes
-        rows = encoder.encode_documents([embedded_text(node, form) for node in nodes])
-        cosines = rows @ encoder.encode_query(asked["query"])
+        if asked["skill"] not in rows:
+            rows[asked["skill"]] = encoder.encode_documents([embedded_text(node, form) for node in nodes])
+        cosines = rows[asked["skill"]] @ encoder.encode_query(asked["query"])
         critical = {number for first, last in asked["critical"] for number in range(first, last + 1)}
         needed = np.array(
             [

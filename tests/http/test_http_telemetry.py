@@ -87,13 +87,6 @@ def test_no_query_text_or_token_is_sent(received: Received) -> None:
     assert b"postgres" not in sent
 
 
-def test_a_receiver_that_is_away_fails_no_request(tmp_path: Path) -> None:
-    with child(tmp_path, "--otel", OTEL_EXPORTER_OTLP_ENDPOINT="http://127.0.0.1:9") as service:
-        assert service.client.post("/v1/page", json=ASKED).is_success
-        service.process.send_signal(signal.SIGTERM)
-        assert service.end() == 0
-
-
 def test_without_the_extra_it_says_what_to_install(tmp_path: Path) -> None:
     hidden = hide(tmp_path / "hidden", "opentelemetry.instrumentation.fastapi")
     env = environment(tmp_path / "cache", PYTHONPATH=hidden)

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Iterator
 from contextlib import closing
-from pathlib import Path
 
 import pytest
 from pydantic_ai import Agent
@@ -18,7 +17,7 @@ from skillpager.integrations.tools import SkillTools
 from skillpager.library import Library
 from skillpager.library.published import Publisher
 from skillpager.parsing.skill import read_skill
-from skillpager.settings import INDEX_FOLDER, Settings
+from skillpager.settings import INDEX_FOLDER
 from skillpager.stores.postgres import PostgresStore
 from test_integrations_retrievers import BOTH, RETRIEVERS, Retrieve
 
@@ -75,22 +74,6 @@ def test_published_skills_are_retrieved_as_those_of_folders(retrieve: Retrieve, 
 def test_the_settings_name_store_and_library(retrieve: Retrieve, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SKILLPAGER_LIBRARY", "team")
     assert {data["skill"] for _, data, _ in retrieve(BOTH, folders=[])} == {"git-bisect"}
-
-
-def test_folders_come_first(far: SkillPager, tmp_path: Path) -> None:
-    (tmp_path / "git-bisect").mkdir()
-    text = (SAMPLES / "git-bisect" / "SKILL.md").read_text() + "\nOn this host alone.\n"
-    (tmp_path / "git-bisect" / "SKILL.md").write_text(text)
-    tools = SkillTools([tmp_path], far, {})
-    assert [line.split(":")[0] for line in tools.list_skills().splitlines()] == sorted(PUBLISHED)
-    last = text.count("\n")
-    assert "On this host alone." in tools.read_skill_nodes("git-bisect", f"L{last}-{last}")
-
-
-def test_the_settings_that_filter_skills_hold(far: SkillPager, tmp_path: Path) -> None:
-    trusting = SkillPager(store=far.store, settings=Settings(cache_dir=tmp_path, trusted=(SAMPLES,)))
-    tools = SkillTools([SAMPLES / "csv-cleaning"], trusting, {})
-    assert [line.split(":")[0] for line in tools.list_skills().splitlines()] == ["csv-cleaning"]
 
 
 @pytest.mark.parametrize("retrieve", RETRIEVERS)

@@ -44,7 +44,7 @@ from data import FURTHER, LONG, SECOND_SHARE, SHORT, SUPPORTING, TEXT_FORM  # no
 from encoder_graph import LAYERS  # noqa: E402
 from encoder_texts import COMPARISON_TEXTS  # noqa: E402
 from evidence_folder import SAMPLES, write_evidence_folder  # noqa: E402
-from fitting import Fit, fit_nets  # noqa: E402
+from fitting import fit_nets  # noqa: E402
 from sequence_net import Batch, Example, Net, Shape, arrays_of  # noqa: E402
 from skillpager import SkillPager  # noqa: E402
 from skillpager.bench.run.learned import read_learned_from  # noqa: E402
@@ -116,36 +116,6 @@ def test_each_document_of_a_batch_has_the_logits_of_the_network_that_ships(
 
 
 # ---- fitting
-
-
-def of_needs(count: int, *, seed: int) -> list[Example]:
-    """Return documents in which the node behind a marked one is needed, and the marked one helps."""
-    draw = np.random.default_rng(seed)
-    examples = []
-    for _ in range(count):
-        example = document([4, 5], draw)
-        marked = int(draw.integers(0, 8))
-        example.features[:, 0] = np.arange(9) == marked
-        target = np.zeros((9, 1), np.float32)
-        target[[marked, marked + 1], 0] = SUPPORTING, 1
-        examples.append(replace(example, target=target))
-    return examples
-
-
-NEEDS_FIT = Fit(epochs=15, rate=1e-2, batch=4, seeds=1, loss="needs")
-
-
-@pytest.mark.parametrize(("blocks", "least", "most"), [(1, 0.9, 1.0), (0, 0.0, 0.5)])
-def test_a_need_that_a_neighbour_tells_is_learnt_by_who_sees_neighbours(
-    blocks: int, least: float, most: float
-) -> None:
-    shape = Shape(1, width=16, blocks=blocks, dropout=0.1)
-    ships = SequenceNet(arrays_of(fit_nets(of_needs(80, seed=1), shape, NEEDS_FIT)))
-    first = [
-        ships.logits(each.features, each.sections)[:, 0].argmax() == each.target[:, 0].argmax()
-        for each in of_needs(40, seed=2)
-    ]
-    assert least <= np.mean(first) <= most
 
 
 def naive_needs_loss(logits: FloatArray, examples: Sequence[Example]) -> float:
