@@ -93,7 +93,6 @@ MISTAKES = {
     "agent without a project configuration": Mistake(("install", "--agent", "zed", "--scope", "project")),
     "stub of stdin": Mistake(("stub", "-")),
     "port without HTTP": Mistake(("mcp", "--port", "80")),
-    "two forms of a graph": Mistake(("graph", BISECT, "--dot", "--json")),
 }
 
 

@@ -190,11 +190,26 @@ def test_a_changed_file_is_noticed_and_an_unchanged_one_is_not_read_again(tmp_pa
     pager.close()
 
 
-def test_a_linked_file_that_changes_is_noticed(tmp_path: Path, hashing_pager: SkillPager) -> None:
-    (tmp_path / "SKILL.md").write_text("# S\n\nSee [a](a.md).\n", encoding="utf-8")
-    for words in ("first", "second"):
-        (tmp_path / "a.md").write_text(f"The {words} version.\n", encoding="utf-8")
-        assert f"The {words} version." in hashing_pager.page(tmp_path, "version").text
+def test_every_change_in_the_folder_of_a_skill_is_noticed(
+    tmp_path: Path, hashing_pager: SkillPager, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def files() -> list[str]:
+        return [file.path for file in hashing_pager.index(tmp_path).skill.files]
+
+    monkeypatch.setattr("skillpager.files.SETTLED_NS", -1)  # all times are old enough
+    (tmp_path / "SKILL.md").write_text("# S\n\nText.\n")
+    (tmp_path / "data" / "deep").mkdir(parents=True)
+    assert files() == ["SKILL.md"]
+    (tmp_path / "data" / "deep" / "a.md").write_bytes(b"\xff")  # in a folder from which nothing was read
+    assert files() == ["SKILL.md"]
+    (tmp_path / "data" / "deep" / "a.md").write_bytes(b"The first version.\n")
+    assert files() == ["SKILL.md", "data/deep/a.md"]
+    first = hashing_pager.index(tmp_path)
+    assert hashing_pager.index(tmp_path) is first
+    (tmp_path / "data" / "deep" / "a.md").write_bytes(b"The other version.\n")
+    assert "The other version." in hashing_pager.whole(tmp_path).text
+    (tmp_path / "data" / "deep" / "a.md").unlink()
+    assert files() == ["SKILL.md"]
 
 
 def test_threads_share_one_build(tmp_path: Path) -> None:

@@ -17,7 +17,6 @@ import pandas as pd
 
 from data import LONG, SHORT
 from skillpager.bench.report.statistics import COVERAGE, MICRO_REDUCTION, SUFFICIENCY
-from skillpager.output.graph import own_settings
 
 MODELS = Path(__file__).parents[1] / "src" / "skillpager" / "models"
 ROWS = "rows.csv.xz"
@@ -93,9 +92,12 @@ def promise_table(rows: pd.DataFrame) -> pd.DataFrame:
 
 def draw_promise(table: pd.DataFrame, types: Sequence[dict[str, float]], out: Path) -> None:
     """Draw promised against observed: sufficiency of pages, and types of nodes."""
+    import matplotlib
     from matplotlib.figure import Figure
 
-    with own_settings({}, extra="bench", purpose="the calibration picture"):
+    with matplotlib.rc_context():
+        matplotlib.rcdefaults()
+        matplotlib.rcParams.update({"svg.hashsalt": "skillpager", "text.hinting": "no_hinting"})
         figure = Figure(figsize=(8, 3.6), layout="constrained")
         left, right = figure.subplots(1, 2)
         for series, mark in ((LONG, "o"), (SHORT, "s")):

@@ -11,8 +11,6 @@ from functools import lru_cache
 from pathlib import Path
 from uuid import uuid4
 
-from skillpager.types import Skill
-
 logger = logging.getLogger(__name__)
 
 # characters of the name in that of the temporary file, which has 38 bytes more; file systems allow 255
@@ -120,17 +118,6 @@ def take_stamps(paths: Iterable[Path]) -> FileStamps | None:
         abs(now - at) <= SETTLED_NS for each in statuses for at in (each.st_mtime_ns, each.st_ctime_ns)
     )
     return None if fresh else FileStamps(places, _state_of(statuses))
-
-
-def stamp_skill(skill: Skill, path: Path) -> FileStamps | None:
-    """Return the stamps of the files and folders of a skill that was just read at `path`.
-
-    The path is one of them: it may be a link, and lead to another skill later.
-    """
-    if skill.root is None:
-        return None
-    files = [skill.root / file.path for file in skill.files]
-    return take_stamps([path, *files, *(file.parent for file in files)])
 
 
 def _state_of(statuses: Iterable[os.stat_result]) -> str:

@@ -18,6 +18,7 @@ from skillpager.caches import LRUCache
 from skillpager.errors import StoreError, StrategyError
 from skillpager.files import FileStamps
 from skillpager.sections import embedded_text
+from skillpager.tokens import count_tokens
 from skillpager.types import (
     Classifier,
     Encoder,
@@ -111,11 +112,6 @@ def index_key(skill: Skill, recipe: Recipe) -> str:
     files = [[file.path, file.digest] for file in skill.files]
     content = json.dumps([skill.name, files, asdict(recipe)], sort_keys=True)
     return hashlib.sha256(content.encode()).hexdigest()
-
-
-def count_tokens(skill: Skill, counter: TokenCounter) -> int:
-    """Return the tokens of a whole skill, without front matter."""
-    return sum(counter.count(file.text[file.body_start :]) for file in skill.files)
 
 
 def rows_id(recipe: Recipe) -> str:

@@ -14,7 +14,6 @@ from typing_extensions import Unpack
 from skillpager.caches import LRUCache
 from skillpager.errors import SettingsError
 from skillpager.factories import make_classifier, make_encoder, make_store, make_strategy
-from skillpager.files import stamp_skill
 from skillpager.indexing import Builder, IndexCache, index_key, rows_id
 from skillpager.output import outline as explain
 from skillpager.pages.addresses import find_nodes
@@ -30,6 +29,7 @@ from skillpager.pages.assemble import (
 from skillpager.pages.render import PageRenderer
 from skillpager.parsing.folder import own_folder
 from skillpager.parsing.skill import read_skill, skill_from_text
+from skillpager.parsing.walk import stamp_skill
 from skillpager.settings import Settings, load_settings
 from skillpager.strategies.baselines.simple import Full
 from skillpager.strategies.picking import allows_all
@@ -149,7 +149,7 @@ class SkillPager:
 
         Args:
             skill: A path, Markdown text (a string with a line break), a `Skill` or an index.
-            scope: `skill` for SKILL.md and the files it links to, `body` for SKILL.md alone.
+            scope: `skill` for all Markdown of the skill's folder, `body` for SKILL.md alone.
 
         Raises:
             SettingsError: The scope is not valid.

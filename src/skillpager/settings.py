@@ -33,7 +33,7 @@ LLM_BATCH_SIZE = 20  # paper §3.1
 LLM_CONCURRENCY = 4
 LLM_TIMEOUT = 120.0
 # largest skill that is read, all files together
-MAX_SKILL_BYTES = 8 * 1024 * 1024
+MAX_SKILL_BYTES = 20 * 1024 * 1024
 # longest query from an agent, by MCP, HTTP or the hook: longer than any description of a task
 MAX_QUERY_CHARS = 8_000
 # largest file of settings; ours have some 20 lines

@@ -13,7 +13,7 @@ from importlib.util import find_spec
 
 from skillpager.display_text import encodable
 from skillpager.errors import require_extra
-from skillpager.types import TokenCounter
+from skillpager.types import Skill, TokenCounter
 
 _PIECE = re.compile(r"[^\W\d_]+|\d+|\s+|[^\w\s]+|_+")
 _WIDE = r"[\u2e80-\u9fff\uac00-\ud7af\u3040-\u30ff\uf900-\ufaff]"
@@ -99,3 +99,8 @@ def _estimate(piece: str) -> float:
 def default_counter() -> TokenCounter:
     """Return the exact counter if rs-bpe is installed, else the estimating one."""
     return O200kCounter() if find_spec("rs_bpe") else EstimatedCounter()
+
+
+def count_tokens(skill: Skill, counter: TokenCounter) -> int:
+    """Return the tokens of a whole skill, without front matter and copies of files."""
+    return sum(counter.count(file.text[file.body_start :]) for file in skill.files if not file.same_as)

@@ -53,13 +53,22 @@ class Span:
 class SourceFile:
     """One Markdown file of a skill, exactly as it was read.
 
-    `digest` is the SHA-256 of its UTF-8 bytes, hexadecimal; `body_start` the offset after front matter.
+    Attributes:
+        path: Its path from the skill's folder.
+        text: Its whole text.
+        digest: SHA-256 of its UTF-8 bytes, hexadecimal.
+        body_start: Offset after front matter.
+        description: What the skill says where it mentions the file; empty if it does not.
+        same_as: Path of the file whose text it repeats, or of the folder (`rules/`) if it repeats several;
+            empty if it is no copy. A copy has no nodes.
     """
 
     path: str
     text: str
     digest: str
     body_start: int
+    description: str = ""
+    same_as: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +79,8 @@ class Skill:
         name: That of the front matter, else of the folder or file.
         description: That of the front matter, else empty.
         metadata: The other fields of the front matter, as text.
-        files: The Markdown files in scope: the entry file first, the others in link order.
+        files: The Markdown files in scope: the entry file first, then those that it mentions, in that order,
+            then the others by path.
         root: Folder that paths are relative to; None for a skill from a string.
         warnings: Problems that did not prevent reading, one sentence each.
     """
@@ -86,10 +96,11 @@ class Skill:
 
 
 class TileKind(StrEnum):
-    """Kinds of tiles; all but the first three are fragments."""
+    """Kinds of tiles; all but the first four are fragments. A file that repeats others is one `COPY`."""
 
     FRONT_MATTER = "front_matter"
     BLANK = "blank"
+    COPY = "copy"
     HEADING = "heading"
     SENTENCE = "sentence"
     LIST_ITEM = "list_item"
@@ -293,7 +304,7 @@ class PageOptions(TypedDict, total=False):
         strategy: A `name` or `name:ARGUMENT` of `docs/strategies.md`, or a strategy. Default: `navigator`;
             `mmr` with `mmr_lambda` or with an encoder other than the built-in one.
         mmr_lambda: Weight of relevance against redundancy, 0 to 1; default 0.7.
-        scope: `skill` for SKILL.md and the files it links to, `body` for SKILL.md alone.
+        scope: `skill` for all Markdown of the skill's folder, `body` for SKILL.md alone.
         style: `marked` (the default), `plain` or `xml`.
         show: Command that reads omitted lines. The first line of a page names it; the lines follow it, or
             replace `{ids}` in it.

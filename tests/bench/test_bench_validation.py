@@ -401,10 +401,11 @@ def test_label_classifier_is_a_perfect_parser(tmp_path: Path) -> None:
 
 def test_label_classifier_by_file_and_id() -> None:
     skill = labelled(skill_records()[0])
-    two_files = replace(skill, files=(*skill.files, ("more.md", skill.text)))
+    two_files = replace(skill, files=(*skill.files, ("more.md", skill.text.upper().replace(" ", " x "))))
     fragments = [tile for tile in split_skill(to_skill(two_files)) if isinstance(tile, Fragment)]
     verdicts = LabelClassifier(two_files).classify(fragments, None)
-    assert {verdict.confidence for verdict in verdicts[len(verdicts) // 2 :]} == {0.0}
+    pairs = zip(fragments, verdicts, strict=True)
+    assert {verdict.confidence for part, verdict in pairs if part.span.file == "more.md"} == {0.0}
     assert max(verdict.confidence for verdict in verdicts) == 1.0
     assert LabelClassifier(skill).id == LabelClassifier(replace(skill, types_second=())).id
     assert LabelClassifier(skill).id != LabelClassifier(replace(skill, types=skill.types[1:])).id

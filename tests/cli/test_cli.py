@@ -240,7 +240,7 @@ def test_commands_in_a_page_work_when_pasted(warm_cache: Path, tmp_path: Path, o
     assert fetched >= {node for gap in page.json["omitted"] for node in gap["nodes"]}
 
 
-# ---- outline, show, graph
+# ---- outline, show
 
 
 def test_outline_is_a_map_and_its_commands_print_what_they_say(skillpager: Run, library: SkillPager) -> None:
@@ -253,7 +253,6 @@ def test_outline_is_a_map_and_its_commands_print_what_they_say(skillpager: Run, 
         list_nodes=f"skillpager {every}",
         folder=True,
     )
-    assert text.endswith(f"\n[Skill folder: {source}]\n")
     assert library.token_counter.count(text) <= library.index(source).full_tokens / 10
     command, *words = shlex.split(read)
     assert skillpager(command, *words).out.rstrip() == library.expand(source, words[-1]).text.rstrip()
@@ -264,7 +263,7 @@ def test_outline_is_a_map_and_its_commands_print_what_they_say(skillpager: Run, 
 def test_outline_json_holds_headings_and_nodes(skillpager: Run) -> None:
     outline = skillpager("outline", KUBERNETES, "--json").json
     assert outline["name"] == "kubernetes-debugging"
-    assert len(outline["files"]) == 4
+    assert len(outline["files"]) == 5
     assert outline["headings"][0]["level"] == 1
     assert [node["id"] for node in outline["nodes"]] == [f"n{n}" for n in range(len(outline["nodes"]))]
     body = skillpager("outline", KUBERNETES, "--scope", "body", "--json").json
@@ -296,18 +295,6 @@ def test_show_takes_ids_ranges_and_lines(skillpager: Run) -> None:
     )
     ranged = skillpager("show", BISECT, "n2-n4", "--json").json
     assert [node["id"] for node in ranged["nodes"]] == ["n2", "n3", "n4"]
-
-
-def test_graph_lists_edges_and_draws_them(skillpager: Run, library: SkillPager) -> None:
-    every = skillpager("graph", RELEASE)
-    header, *rows = [line.split("\t") for line in every.out.splitlines()]
-    assert header[:4] == ["source", "kind", "target", "weight"]
-    assert every.err == f"{len(rows)} edges between {len(library.index(ROOT / RELEASE).nodes)} nodes\n"
-    assert {row[1] for row in rows} > {"sequence"}
-    assert [edge["kind"] for edge in skillpager("graph", RELEASE, "--json").json["edges"]] == [
-        row[1] for row in rows
-    ]
-    assert skillpager("graph", RELEASE, "--dot").out.startswith("digraph")
 
 
 # ---- index, list, cache
@@ -521,7 +508,7 @@ def test_interrupt_ends_with_130_and_without_traceback_while_an_endpoint_hangs(t
 
 def test_a_reader_that_leaves_is_no_error(warm_cache: Path) -> None:
     process = subprocess.Popen(
-        command("graph", KUBERNETES, "--json", "-q"),
+        command("outline", KUBERNETES, "--json", "-q"),
         env=environment(warm_cache),
         cwd=ROOT,
         stdout=subprocess.PIPE,

@@ -79,8 +79,6 @@ def test_nothing_steers_a_terminal(skills: Path, tmp_path: Path) -> None:
         ("outline", nasty, "--json"),
         ("page", nasty, "text \x1b[2J of it", "-k", "1", "--explain"),
         ("show", nasty, "n0-n1"),
-        ("graph", nasty),
-        ("graph", nasty, "--dot"),
         ("show", nasty, "n\x1b[2J"),
         ("show", nasty, "n0", "--style", "\x1b[2J"),
         ("page", tmp_path / "no\x1b[2Jwhere", "x"),

@@ -15,8 +15,6 @@ from conftest import SAMPLES
 from http_running import QUERY, running
 from skillpager import SkillPager
 from skillpager.http.options import ServerOptions
-from skillpager.http.routes import WEB
-from skillpager.output.graph import EDGE_COLORS, TYPE_COLORS
 
 SKILL = "postgres-backup"
 HOSTILE = """---
@@ -357,15 +355,6 @@ def test_a_token_is_asked_for_and_kept_for_the_tab(browser: Browser, pager: Skil
         paged(page)
         expect(page.locator("#token-dialog")).to_be_hidden()
         assert page.evaluate("localStorage.length") == 0
-
-
-def test_colours_are_those_of_the_pictures() -> None:
-    style = (WEB / "base.css").read_text()
-    for name, color in {**TYPE_COLORS, **EDGE_COLORS}.items():
-        light = re.search(rf"--{name}: light-dark\((#\w+)", style)
-        assert light is not None
-        if name in TYPE_COLORS:
-            assert light[1].upper() == color
 
 
 def test_too_few_tokens_for_anything_are_told(browser: Browser, url: str) -> None:

@@ -89,7 +89,8 @@ def _write(folder: Path, name: str) -> Path:
         text = "# Files\n\n" + "".join(f"- [{file}](<{file}>)\n" for file in FILES[name])
         (folder / "references").mkdir()
         for file in FILES[name]:
-            (folder / file).write_text("Before.\n\n" + _sections([1, 2, 2, 3]), encoding="utf-8")
+            before = f"Before all else, read {file} once more.\n\n"
+            (folder / file).write_text(before + _sections([1, 2, 2, 3]), encoding="utf-8")
     (folder / "SKILL.md").write_text(f"---\nname: it\ndescription: d\n---\n{text}", encoding="utf-8")
     return folder
 

@@ -6,7 +6,7 @@ from conftest import SAMPLES
 from messages import raises
 from skillpager import SkillIndex, SkillPager
 from skillpager.errors import NodeNotFoundError
-from skillpager.pages.addresses import find_nodes, find_section
+from skillpager.pages.addresses import find_nodes
 
 
 @pytest.fixture(scope="module")
@@ -100,12 +100,12 @@ def test_a_section_is_what_stands_under_its_heading(
     quick_pager: SkillPager, section: str, texts: list[str]
 ) -> None:
     index = quick_pager.index(SECTIONS)
-    assert [index.nodes[ordinal].text for ordinal in find_section(index, section)] == texts
+    assert [index.nodes[ordinal].text for ordinal in find_nodes(index, [section])] == texts
 
 
 def test_a_title_is_an_address_too(quick_pager: SkillPager) -> None:
     index = quick_pager.index(SECTIONS + "\n## 1\n\nSix.\n\n## Here, there\n\nSeven.\n")
-    assert find_nodes(index, ["use"]) == find_section(index, "Use") == [3, 4]
+    assert find_nodes(index, ["use"]) == find_nodes(index, ["Use"]) == [3, 4]
     assert find_nodes(index, ["Use > Set up", "n0"]) == [0, 4]
     assert find_nodes(index, ["Here, there"]) == [6]
     # what can be an id is one
@@ -126,7 +126,7 @@ def test_a_section_that_is_not_there_lists_those_that_come_close(
     quick_pager: SkillPager, section: str
 ) -> None:
     with raises(NodeNotFoundError):
-        find_section(quick_pager.index(SECTIONS), section)
+        find_nodes(quick_pager.index(SECTIONS), [section])
 
 
 def test_a_skill_of_headings_has_no_nodes(quick_pager: SkillPager) -> None:
@@ -136,4 +136,4 @@ def test_a_skill_of_headings_has_no_nodes(quick_pager: SkillPager) -> None:
 
 def test_a_skill_without_headings_has_no_sections(quick_pager: SkillPager) -> None:
     with raises(NodeNotFoundError):
-        find_section(quick_pager.index("Just text.\n"), "Top")
+        find_nodes(quick_pager.index("Just text.\n"), ["Top"])

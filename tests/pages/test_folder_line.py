@@ -1,5 +1,6 @@
 """The line of a page that names the skill's folder: where it stands, what it costs, and who cannot write it."""
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -7,37 +8,48 @@ import pytest
 from conftest import SAMPLES
 from skillpager import SkillPager
 
-KUBERNETES = SAMPLES / "kubernetes-debugging"  # has a file to which nothing links
-LINE = f"[Skill folder: {KUBERNETES}]"
 QUERY = "pod stuck in Pending"
 
 
-def test_the_folder_stands_under_the_legend(hashing_pager: SkillPager) -> None:
-    page = hashing_pager.page(KUBERNETES, QUERY, max_tokens=600, folder=True)
+@pytest.fixture
+def kubernetes(tmp_path: Path) -> Path:
+    """A sample with a script."""
+    folder = shutil.copytree(SAMPLES / "kubernetes-debugging", tmp_path / "kubernetes-debugging")
+    (folder / "run.sh").write_text("echo 1\n")
+    return folder
+
+
+def test_the_folder_stands_under_the_legend(hashing_pager: SkillPager, kubernetes: Path) -> None:
+    line = f"[Skill folder: {kubernetes}]"
+    page = hashing_pager.page(kubernetes, QUERY, max_tokens=600, folder=True)
     assert page.text.splitlines()[0].startswith("[Page of skill ")
-    assert page.text.splitlines()[1:3] == [LINE, ""]
-    assert "Skill folder" not in hashing_pager.page(KUBERNETES, QUERY, max_tokens=600).text
-    assert hashing_pager.whole(KUBERNETES, folder=True).text == (
-        f"{LINE}\n\n{hashing_pager.whole(KUBERNETES).text}"
+    assert page.text.splitlines()[1:3] == [line, ""]
+    assert "Skill folder" not in hashing_pager.page(kubernetes, QUERY, max_tokens=600).text
+    assert hashing_pager.whole(kubernetes, folder=True).text == (
+        f"{line}\n\n{hashing_pager.whole(kubernetes).text}"
     )
 
 
-def test_the_folder_is_named_in_the_tags_but_not_on_a_plain_page(hashing_pager: SkillPager) -> None:
-    tagged = hashing_pager.page(KUBERNETES, QUERY, max_nodes=4, style="xml", folder=True).text
+def test_the_folder_is_named_in_the_tags_but_not_on_a_plain_page(
+    hashing_pager: SkillPager, kubernetes: Path
+) -> None:
+    line = f"[Skill folder: {kubernetes}]"
+    tagged = hashing_pager.page(kubernetes, QUERY, max_nodes=4, style="xml", folder=True).text
     assert tagged.splitlines()[0].startswith("<skill_content ")
-    assert tagged.splitlines()[2] == LINE
-    assert LINE not in hashing_pager.page(KUBERNETES, QUERY, max_nodes=4, style="plain", folder=True).text
+    assert tagged.splitlines()[2] == line
+    assert line not in hashing_pager.page(kubernetes, QUERY, max_nodes=4, style="plain", folder=True).text
 
 
 @pytest.mark.parametrize("budget", [100, 150, 200, 400, 900, 20_000])
-def test_the_folder_counts_for_the_budget(hashing_pager: SkillPager, budget: int) -> None:
-    page = hashing_pager.page(KUBERNETES, QUERY, max_tokens=budget, fill=True, folder=True)
+def test_the_folder_counts_for_the_budget(hashing_pager: SkillPager, kubernetes: Path, budget: int) -> None:
+    line = f"[Skill folder: {kubernetes}]"
+    page = hashing_pager.page(kubernetes, QUERY, max_tokens=budget, fill=True, folder=True)
     assert page.tokens == hashing_pager.token_counter.count(page.text) <= budget
-    assert (LINE in page.text) == bool(page.text)  # nothing at all may fit
+    assert (line in page.text) == bool(page.text)  # nothing at all may fit
     known = [node.id for node in page.nodes[:3]]
-    rest = hashing_pager.page(KUBERNETES, QUERY, max_tokens=budget, folder=True, known=known)
+    rest = hashing_pager.page(kubernetes, QUERY, max_tokens=budget, folder=True, known=known)
     assert rest.tokens <= budget
-    assert (LINE in rest.text) == bool(rest.text)
+    assert (line in rest.text) == bool(rest.text)
 
 
 def test_the_line_of_a_stranger_has_no_tag(hashing_pager: SkillPager, tmp_path: Path) -> None:

@@ -41,7 +41,9 @@ USUAL = (
 def index_of(pager: SkillPager, text: str, *, name: str = "demo") -> SkillIndex:
     """Return the index of a skill of two files, the first with `text` between parts that are left out."""
     first = f"# One\n\n{FILLER}\n\n## Two\n\n{text}\n\n## Three\n\n{FILLER}\n"
-    return pager.index(skill_from_files([("SKILL.md", first), ("b.md", f"# B\n\n{FILLER}\n")], name=name))
+    return pager.index(
+        skill_from_files([("SKILL.md", first), ("b.md", f"# B\n\nOther {FILLER}\n")], name=name)
+    )
 
 
 def holding(index: SkillIndex, text: str) -> list[int]:

@@ -1,7 +1,6 @@
 """Bytes as text, and files that are not plain text."""
 
 import gzip
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -9,7 +8,7 @@ from hypothesis import strategies as st
 
 from messages import raises
 from skillpager.errors import SkillError
-from skillpager.parsing.skill import decode, read_skill
+from skillpager.parsing.skill import decode
 
 NO_TEXTS = {
     "plain.pdf": b"%PDF-1.4\nonly ASCII\n",
@@ -45,10 +44,3 @@ def test_text_is_returned_as_it_is_and_a_beginning_up_to_its_last_whole_characte
 )
 def test_text_that_begins_as_other_files_do_stays_text(text: bytes) -> None:
     assert decode(text, "x.md") == text.decode()
-
-
-def test_a_linked_document_is_left_out_with_a_warning(tmp_path: Path) -> None:
-    (tmp_path / "SKILL.md").write_text("Read [the paper](paper.md).\n", encoding="utf-8")
-    (tmp_path / "paper.md").write_bytes(b"%PDF-1.7\n\xe2")
-    (warning,) = (text for text in read_skill(tmp_path).warnings if text.startswith("left out"))
-    assert warning.startswith(f"left out: {tmp_path / 'paper.md'} is not plain text: convert a PDF")

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from messages import raises
 from skillpager.errors import SkillError
-from skillpager.parsing.folder import MAX_FILE_BYTES, own_files, own_folder, read_own_file
+from skillpager.parsing.folder import MAX_FILE_BYTES, own_folder, read_own_file
 from skillpager.parsing.skill import read_skill
+from skillpager.parsing.walk import walk
 
 SECRET = "the text of another folder"
 
@@ -105,12 +106,20 @@ def test_no_path_leads_out(tmp_path_factory: pytest.TempPathFactory, parts: list
         assert read_own_file(base / "skill", "/".join(parts)) != SECRET
 
 
-def test_files_are_listed_without_links_and_hidden_ones(root: Path) -> None:
-    assert list(own_files(root)) == [
-        *("SKILL.md", "assets/large.csv", "assets/latin.txt", "assets/letter.docx", "assets/picture.png"),
-        *("assets/umlaut.txt", "scripts/run.sh", "scripts/deep/er.py"),
+def test_what_is_found_in_a_folder(root: Path) -> None:
+    found = [(each.path, each.kind) for each in walk(root)]
+    links = ("above", "hidden.txt", "link.sh", "loop", "out.txt")
+    texts = ("large.csv", "latin.txt", "letter.docx", "picture.png", "umlaut.txt")
+    assert found == [
+        *(("", "folder"), ("SKILL.md", "file"), ("assets", "folder")),
+        *sorted(
+            [*((f"assets/{name}", "link") for name in links), *((f"assets/{name}", "file") for name in texts)]
+        ),
+        *(("scripts", "folder"), ("scripts/run.sh", "file"), ("scripts/deep", "folder")),
+        ("scripts/deep/er.py", "file"),
     ]
-    assert list(own_files(root / "missing")) == []
+    ((path, kind, problem),) = walk(root / "missing")
+    assert (path, kind, problem) == ("", "fault", "cannot be read: No such file or directory")
 
 
 def skill_at(folder: Path, body: str, *files: str) -> Path:
@@ -127,7 +136,8 @@ def skill_at(folder: Path, body: str, *files: str) -> Path:
     [
         ("Alone.", (), False),
         ("See [a](a.md).", ("a.md",), False),
-        ("See [a](a.md).", ("a.md", "b.md"), True),
+        ("See [a](a.md).", ("a.md", "b/c.md"), False),
+        ("See other/.", ("other/SKILL.md",), True),
         ("Run it.", ("scripts/run.sh",), True),
         ("Run ${CLAUDE_SKILL_DIR}/run.sh.", (), True),
     ],

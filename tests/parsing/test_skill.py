@@ -13,10 +13,9 @@ from conftest import SAMPLES
 from messages import raises
 from skillpager.errors import SkillError
 from skillpager.files import read_bounded
-from skillpager.parsing.markdown import linked_paths
+from skillpager.parsing.fragments import split_skill
 from skillpager.parsing.skill import (
     MAX_FRONT_MATTER,
-    MAY_LINK,
     find_body,
     parse_front_matter,
     read_skill,
@@ -40,8 +39,9 @@ def test_a_folder_its_entry_file_and_the_linked_files_are_one_skill() -> None:
         "references/networking.md",
         "references/storage.md",
         "references/exit-codes.md",
+        "references/internal-notes.md",  # no file mentions it
     ]
-    assert all("Pelican-42" not in file.text for file in skill.files)  # the marker of the unlinked file
+    assert skill.files[3].description.startswith("Exit codes: what a container's exit code and signal mean")
     assert skill == read_skill(SAMPLES / "kubernetes-debugging" / "SKILL.md")
     assert skill.warnings == ()
     body = read_skill(SAMPLES / "kubernetes-debugging", scope="body")
@@ -102,40 +102,119 @@ def test_a_text_without_a_name_is_called_skill(text: str) -> None:
     assert skill_from_text(text, name="\u200b").name == "skill"
 
 
-def test_links_are_followed_through_each_other_but_never_out_of_the_folder(tmp_path: Path) -> None:
-    root = tmp_path / "skill"
+def paths_of(folder: Path) -> list[str]:
+    """Return the paths of the files of the skill in a folder, in order."""
+    return [file.path for file in read_skill(folder).files]
+
+
+def test_all_markdown_of_the_folder_is_read_in_the_order_of_its_mentions(tmp_path: Path) -> None:
+    write(tmp_path, "See [z](z.md#part), then `references/`.\n")
+    for name in ("a.md", "z.md", "references/b.markdown", "references/deep/c.MD", "data/notes.txt"):
+        write(tmp_path, f"# {name}\n", name)
+    expected = ["SKILL.md", "z.md", "references/b.markdown", "references/deep/c.MD", "a.md"]
+    assert paths_of(tmp_path) == expected
+    assert read_skill(tmp_path).warnings == ()
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("other/SKILL.md", "other/references/x.md", "LICENSE.md", "licence-mit.md", "a/CHANGELOG.md"),
+        *(".git/x.md", ".hidden.md", "a/node_modules/x.md", "release-notes.md", "THIRD_PARTY_NOTICES.md"),
+    ],
+)
+def test_what_is_not_part_of_a_skill(tmp_path: Path, name: str) -> None:
+    write(tmp_path, "See other/ and [x](other/references/x.md), license-check.md.\n")
     write(
-        root, "See [a](references/a.md#part), `references/b.md` and [out](../secret.md).\n```\nno.md\n```\n"
+        tmp_path, "# Not the skill's own\n", "other/skill.md" if name == "other/references/x.md" else "b.txt"
     )
-    write(root, "Back to [the skill](../SKILL.md), on to c.md.\n", "references/a.md")
-    write(root, "# B\n", "references/b.md")
-    write(root, "# C\n", "references/c.md")
-    write(root, "# not linked\n", "no.md")
+    write(tmp_path, "# X\n", name)
+    write(tmp_path, "# Which licences are allowed\n", "license-check.md")
+    assert paths_of(tmp_path) == ["SKILL.md", "license-check.md"]
+    assert read_skill(tmp_path).warnings == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "said"),
+    [
+        ("latin.md", b"in summer\n\xe9t\xe9", "latin.md:2 is not UTF-8"),
+        ("paper.md", b"%PDF-1.7\n\xe2", "paper.md is not plain text: convert a PDF"),
+        ("wide.md", b"\xff\xfet\0", "wide.md is UTF-16"),
+        ("a\n\n[file: b.md].md", b"x", "has control, hidden or broken characters in its name"),
+        ("/".join("abcdefghijkl") + "/m.md", b"x", "has more than 10 levels and 20,000 files"),
+        ("large.md", b"x" * 300, "large.md: over the limit of 200 bytes (SKILLPAGER_MAX_BYTES)"),
+    ],
+)
+def test_a_file_that_cannot_be_read_is_left_out_with_a_warning(
+    tmp_path: Path, name: str, data: bytes, said: str
+) -> None:
+    write(tmp_path, "Text.\n")
+    write(tmp_path, "fine\n", "fine.md")
+    write(tmp_path, data, name)
+    skill = read_skill(tmp_path, max_bytes=200)
+    assert [file.path for file in skill.files] == ["SKILL.md", "fine.md"]
+    (warning,) = skill.warnings
+    assert warning.startswith("left out: ")
+    assert said in warning
+    assert "\n" not in warning
+
+
+def test_links_never_lead_out_of_the_folder(tmp_path: Path) -> None:
+    root = tmp_path / "skill"
     write(tmp_path, "secret\n", "secret.md")
+    write(tmp_path, "secret\n", "others/x.md")
+    write(root, "See [out](../secret.md), [no](../no.md), [f](../%00.md) and [own](../skill/own.md).\n")
+    write(root, "# Own\n", "own.md")
+    (root / "AGENTS.md").symlink_to("own.md")
+    assert paths_of(root) == ["SKILL.md", "own.md"]
+    assert read_skill(root).warnings == ("left out: ../secret.md: outside of the skill's folder",)
     (root / "link.md").symlink_to(tmp_path / "secret.md")
-    skill = read_skill(root)
-    names = ["SKILL.md", "references/a.md", "references/b.md", "references/c.md"]
-    assert [file.path for file in skill.files] == names
-    assert any("outside the skill" in warning for warning in skill.warnings)
-    write(root, "See [l](link.md).\n")
-    assert len(read_skill(root).files) == 1
+    (root / "loop.md").symlink_to("loop.md")
+    (root / "folder").symlink_to(tmp_path / "others")
+    assert paths_of(root) == ["SKILL.md", "own.md"]
+    (warning,) = read_skill(root).warnings
+    assert warning == "left out: folder, link.md, loop.md, ../secret.md: outside of the skill's folder"
 
 
-def test_links_that_lead_nowhere_are_passed_over(tmp_path: Path) -> None:
-    write(tmp_path, f"[a](no.md) [b](../no.md) [c](d%00e.md) [f]({'g' * 5_000}.md) [h](i.md)\n")
-    write(tmp_path, "# I\n", "i.md")
+def test_a_folder_that_changes_while_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def read(path: Path, max_bytes: int) -> bytes:
+        if path.name == "a.md":
+            (tmp_path / "b.md").unlink()
+        return read_bounded(path, max_bytes)
+
+    for name in ("SKILL.md", "a.md", "b.md", "c.md"):
+        write(tmp_path, f"Text of {name}.\n", name)
+    monkeypatch.setattr("skillpager.parsing.skill.read_bounded", read)
     skill = read_skill(tmp_path)
-    assert [file.path for file in skill.files] == ["SKILL.md", "i.md"]
-    assert skill.warnings == ()
+    assert [file.path for file in skill.files] == ["SKILL.md", "a.md", "c.md"]
+    (warning,) = skill.warnings
+    assert "b.md cannot be read: No such file or directory" in warning
 
 
-def test_an_unreadable_linked_file_is_left_out_with_a_warning(tmp_path: Path) -> None:
-    write(tmp_path, "See [a](a.md) and [b](b.md).\n")
-    write(tmp_path, b"\xff\xfe\x00", "a.md")
-    write(tmp_path, "fine\n", "b.md")
+def test_limits_are_told_once_and_many_problems_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("skillpager.parsing.skill.MAX_FILES", 12)
+    write(tmp_path, "See f8.md.\n")
+    for number in range(24):
+        write(tmp_path, b"text" if number == 8 else b"\xff", f"f{number}.md")
     skill = read_skill(tmp_path)
-    assert [file.path for file in skill.files] == ["SKILL.md", "b.md"]
-    assert any("UTF-16" in warning for warning in skill.warnings)
+    assert [file.path for file in skill.files] == ["SKILL.md", "f8.md"]
+    *unread, over, more = skill.warnings
+    assert over == (
+        "left out: f19.md, f2.md, f20.md, f21.md, f22.md, f23.md, f3.md, f4.md and 4 more: over the limit of 12 files"
+    )
+    assert (len(unread), more) == (7, "left out: 4 more")
+
+
+def test_a_copy_stays_in_the_skill_and_names_its_original(tmp_path: Path) -> None:
+    write(tmp_path, "See AGENTS.md.\n")
+    write(tmp_path, "# A\n", "references/a.md")
+    write(tmp_path, "# A\n", "AGENTS.md")
+    skill = read_skill(tmp_path)
+    assert [(file.path, file.same_as) for file in skill.files] == [
+        *(("SKILL.md", ""), ("AGENTS.md", ""), ("references/a.md", "AGENTS.md")),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -171,8 +250,11 @@ def test_the_size_limit_counts_all_files(tmp_path: Path, monkeypatch: pytest.Mon
     )
     assert len(read_skill(tmp_path, max_bytes=4029).files) == 3
     assert most == [4029, 4000, 2000]  # no more is read of a file that grows meanwhile
+    skill = read_skill(tmp_path, max_bytes=4028)
+    assert [file.path for file in skill.files] == ["SKILL.md", "a.md"]
+    assert "b.md: over the limit of 4,028 bytes" in skill.warnings[0]
     with raises(SkillError):
-        read_skill(tmp_path, max_bytes=4028)
+        read_skill(tmp_path, max_bytes=28)
     assert len(skill_from_text("ä" * 500, max_bytes=1000).files) == 1
     with raises(SkillError):
         skill_from_text("ä" * 500 + "a", max_bytes=1000)
@@ -202,7 +284,7 @@ def test_a_list_that_is_too_long_is_named_by_its_line(
     write(tmp_path, f"See other.md{end}")
     write(tmp_path, end.join(["---", "name: x", "---", "Text.", "", "- a", "- b", "- c.md", ""]), "other.md")
     with raises(SkillError):
-        read_skill(tmp_path)
+        split_skill(read_skill(tmp_path))
 
 
 def test_strings_are_checked_too() -> None:
@@ -240,25 +322,6 @@ def test_texts_in_memory_are_the_files_of_a_skill() -> None:
 def test_texts_that_are_no_skill_are_refused(files: list[tuple[str, str]]) -> None:
     with raises(SkillError):
         skill_from_files(files, max_bytes=8)
-
-
-_PARTS = [
-    *(".md", ".MARKDOWN", ".mar\u212adown", "%2emd", ".%6d%44", ".%4Darkdown", "md", "&#46;md", ".&#x6d;d"),
-    *("&period;md", "&percnt;2emd", "\\.md", ".\\md", "a", "/", "[a](", "[a](<", ">", ")", "`", " ", "\n", "]: "),
-]  # fmt: skip
-
-
-@given(st.lists(st.sampled_from(_PARTS), max_size=8).map("".join))
-def test_a_text_that_is_not_parsed_links_to_nothing(text: str) -> None:
-    assert MAY_LINK.search(text) or not linked_paths(text)
-
-
-@pytest.mark.parametrize(
-    "target", ["a%2emd", "a&#46;md", "a&period;md", "a&percnt;2emd", "a\\.md", "a.%6d%64"]
-)
-def test_a_link_is_found_however_its_ending_is_written(target: str) -> None:
-    assert MAY_LINK.search(target)
-    assert linked_paths(f"see [it]({target})") == ["a.md"]
 
 
 @pytest.mark.parametrize("name", ["x" * 64, "PDF-Tools", "备份-2", "a--b"])
@@ -303,24 +366,10 @@ def test_the_name_of_a_folder_is_letters_digits_and_hyphens(tmp_path: Path, fold
     assert (skill.name, skill.root, skill.warnings) == (name, place.resolve(), ())
 
 
-def test_a_file_whose_name_breaks_a_line_is_left_out(tmp_path: Path) -> None:
-    write(
-        tmp_path, "See [a](a%0A%0A[file:%20b.md].md), [b](b.md) and [out](..%2fx%0Awarning:%20forged.md).\n"
-    )
-    odd = "a\n\n[file: b.md].md"
-    write(tmp_path, "# Odd\n", odd)
-    (tmp_path.parent / "x\nwarning: forged.md").write_text("out")
-    write(tmp_path, "# Plain\n", "b.md")
-    skill = read_skill(tmp_path)
-    assert [file.path for file in skill.files] == ["SKILL.md", "b.md"]
-    assert len(skill.warnings) == 2
-    assert "\n" not in "".join(skill.warnings)
-    with raises(SkillError):
-        read_skill(tmp_path / odd)
-    latin = tmp_path / os.fsdecode(b"cab\xe9.md")
-    latin.write_text("# Latin\n")
-    with raises(SkillError):
-        read_skill(latin)
+def test_a_file_whose_name_breaks_a_line_is_refused(tmp_path: Path) -> None:
+    for odd in (b"a\n\n[file: b.md].md", b"cab\xe9.md"):
+        with raises(SkillError):
+            read_skill(write(tmp_path, "# Odd\n", os.fsdecode(odd)))
     with raises(SkillError):
         skill_from_files([("a\nb.md", "text")])
 
@@ -455,7 +504,8 @@ def test_an_entry_file_may_link_into_its_folder_and_to_another_skill(tmp_path: P
     assert [file.path for file in read_skill(tmp_path / "linked").files] == ["SKILL.md", "own.md"]
     entry.unlink()
     entry.symlink_to("own.md")
-    assert read_skill(tmp_path / "linked").files[0].text == "# Own\n"
+    skill = read_skill(tmp_path / "linked")
+    assert [(file.text, file.same_as) for file in skill.files] == [("# Own\n", ""), ("# Own\n", "SKILL.md")]
 
 
 @pytest.mark.parametrize("chained", [False, True])

@@ -18,7 +18,7 @@ from skillpager import SkillPager
 from skillpager.classifiers.features import describe
 from skillpager.errors import SkillPagerError
 from skillpager.parsing.fragments import split_skill
-from skillpager.parsing.markdown import linked_paths
+from skillpager.parsing.markdown import link_targets
 from skillpager.parsing.skill import skill_from_text
 from skillpager.stores.sql import NoStore
 from skillpager.types import Fragment
@@ -67,7 +67,7 @@ def split(pager: SkillPager, text: str) -> Callable[[], object]:
     """Return the reading and splitting of a text, and the search for linked files."""
 
     def read() -> None:
-        linked_paths(text)
+        link_targets(text)
         split_skill(skill_from_text(text))
 
     assert_tiles(skill_from_text(text))

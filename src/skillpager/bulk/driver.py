@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from skillpager.bulk.sources import Source, sources_of
 from skillpager.bulk.workers import PROCESSES_PAY_FROM, Outcome, Task, Workers, local_workers, ray_workers
 from skillpager.errors import ClassifierError, EncoderError, SkillError, SkillPagerError, StoreError
+from skillpager.tokens import count_tokens
 
 if TYPE_CHECKING:
     from skillpager.pager import SkillPager
@@ -147,8 +148,6 @@ class _Run:
 
     def _take(self, task: Task, outcome: Outcome) -> None:
         """Note the outcome of a task, or that its skill is stored already."""
-        from skillpager.indexing import count_tokens
-
         if isinstance(outcome.error, (EncoderError, ClassifierError, StoreError)):
             self._failures += 1
         elif outcome.error is None or isinstance(outcome.error, SkillError):

@@ -29,7 +29,8 @@ from skillpager.bulk.fetching import (
 from skillpager.errors import SkillError, SkillPagerError
 from skillpager.library import discover, skill_faults
 from skillpager.library.discovery import skill_folders, stub_of
-from skillpager.parsing.skill import ENTRY_FILE, read_skill
+from skillpager.parsing.skill import read_skill
+from skillpager.parsing.walk import ENTRY_FILE
 from skillpager.settings import Settings, hide_secrets
 
 if TYPE_CHECKING:

@@ -21,7 +21,6 @@ COMMANDS = {
     "ask": "skillpager.cli.library:ask",
     "outline": "skillpager.cli.page:outline",
     "show": "skillpager.cli.page:show",
-    "graph": "skillpager.cli.page:graph",
     "list": "skillpager.cli.library:list_skills",
     "library": "skillpager.cli.library:app",
     "doctor": "skillpager.cli.doctor:doctor",

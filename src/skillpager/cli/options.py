@@ -138,6 +138,6 @@ class PagerOptions(IndexOptions):
         typer.Option(
             "--scope",
             metavar="SCOPE",
-            help="skill: SKILL.md and the files it links to (default). body: SKILL.md alone.",
+            help="skill: all Markdown of its folder (default). body: SKILL.md alone.",
         ),
     ] = None

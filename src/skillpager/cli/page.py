@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from skillpager.cli import session
-from skillpager.cli.messages import UsageError, note, print_aside, print_json, print_text, reported
+from skillpager.cli.messages import print_aside, print_json, print_text, reported
 from skillpager.cli.options import (
     AsJson,
     Fill,
@@ -17,11 +17,10 @@ from skillpager.cli.options import (
     StrategyName,
     StyleName,
 )
-from skillpager.cli.views import counted, note_page, print_table
-from skillpager.display_text import snippet, too_few_tokens
+from skillpager.cli.views import note_page
+from skillpager.display_text import too_few_tokens
 from skillpager.errors import SettingsError, SkillError
 from skillpager.json_types import to_json
-from skillpager.output.graph import to_dot
 from skillpager.types import SkillIndex
 
 if TYPE_CHECKING:
@@ -188,36 +187,3 @@ def show(
         print_json(to_json(made))
     else:
         print_text(made.text)
-
-
-@reported
-def graph(
-    skill: SkillArgument,
-    options: PagerOptions,
-    dot: Annotated[bool, typer.Option("--dot", help="Print Graphviz source.")] = False,
-    as_json: AsJson = False,
-) -> None:
-    """Print the edges between the nodes of SKILL, as a table or as the source of a drawing.
-
-    \b
-    Examples:
-      skillpager graph examples/skills/git-bisect
-      skillpager graph examples/skills/git-bisect --dot > git-bisect.dot
-    """
-    if dot and as_json:
-        raise UsageError("Choose one of --dot and --json.")
-    pager = session.open_pager(options)
-    index = session.load_skill(pager, session.find_source(skill, pager))
-    if as_json:
-        print_json(to_json(index, "nodes", "edges"))
-    elif dot:
-        print_text(to_dot(index))
-    else:
-        rows = []
-        for edge in index.edges:
-            source, target = index.nodes[edge.source], index.nodes[edge.target]
-            words = [snippet(node.text, SNIPPET_CHARS) for node in (source, target)]
-            rows.append([source.id, str(edge.kind), target.id, f"{edge.weight:.2f}", *words])
-        columns = ["source", "kind", "target", "weight", "source text", "target text"]
-        print_table(columns, rows, right=["weight"])
-        note(f"{counted(len(index.edges), 'edge')} between {counted(len(index.nodes), 'node')}")

@@ -12,6 +12,7 @@ from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from importlib.resources import files
 from itertools import pairwise
 from posixpath import basename, dirname, join, normpath
 from urllib.parse import unquote
@@ -67,25 +68,7 @@ FOLDERS = frozenset({"assets", "references", "resources", "scripts"})  # parts o
 # headings of many documents count as named only with one of these pointers
 POINTERS = ("see {}", "see the {}", "see section {}", "{} section", "section {}", "siehe {}")
 GENERIC = frozenset(
-    """about|advanced|advanced usage|anti patterns|approach|arguments|background|basic usage|basics
-    |best practices|checklist|code|commands|common issues|common mistakes|common patterns|common pitfalls
-    |common workflows|concepts|configuration|considerations|constraints|context|core capabilities
-    |core concepts|criteria|data|dataset|datasets|definition|dependencies|description|design|details
-    |development|documentation|environment|error handling|errors|example|example usage|examples|features
-    |file|files|filter|final|flow|format|formats|further reading|general|getting started|goal|goals|guide
-    |guidelines|how it works|how to use|implementation|important|input|inputs|install|installation
-    |instructions|integration|introduction|key concepts|key features|key points|language|license|limitations
-    |links|list|main|method|methods|model|models|name|next steps|note|notes|option|options|output
-    |output format|outputs|overview|parameters|pattern|patterns|performance|pitfalls|prerequisites
-    |principles|problem|process|processes|project|purpose|python|query|quick reference|quick start
-    |quickstart|reference|related skills|report|requirements|resource|response|result
-    |results|rule|rules|running|scope|script|security|see also|select|setup|solution|step|steps
-    |structure|style|summary|support|syntax|task|tasks|template|templates|test|testing|tests|text
-    |the process|tips|title|tool|tools|troubleshooting|type|types|usage|users|variables|version|warning
-    |what this does|when not to use|when to use|when to use this skill|workflow|workflows
-    |ablauf|allgemein|anleitung|beispiel|beispiele|einleitung|fehler|grundlagen|hinweis|hinweise|nutzung
-    |schritte|übersicht|überblick|verwendung|voraussetzungen|zusammenfassung
-    |使 用 方 法|使 用 说 明|注 意 事 项|常 见 问 题|快 速 开 始""".replace("\n    ", "").split("|")
+    files(__package__).joinpath("generic_headings.txt").read_text(encoding="utf-8").splitlines()
 )
 
 

@@ -32,7 +32,7 @@ SkillName = Annotated[
 ]
 ScopeField = Annotated[
     ScopeName | None,
-    Field(description="`skill`: SKILL.md and the files it links to. `body`: SKILL.md alone."),
+    Field(description="`skill`: all Markdown of the skill's folder. `body`: SKILL.md alone."),
 ]
 StyleField = Annotated[StyleName | None, Field(description="How the page is rendered; `marked` by default.")]
 

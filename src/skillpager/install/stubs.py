@@ -17,8 +17,9 @@ import yaml
 from skillpager.errors import SkillError
 from skillpager.files import write_file
 from skillpager.library import STUB_OF, stub_of
-from skillpager.parsing.skill import ENTRY_FILE, MAX_DESCRIPTION, NAME, find_entry, read_skill
-from skillpager.tokens import default_counter
+from skillpager.parsing.skill import MAX_DESCRIPTION, NAME, find_entry, read_skill
+from skillpager.parsing.walk import ENTRY_FILE
+from skillpager.tokens import count_tokens, default_counter
 from skillpager.types import SKILL_DIR, Skill
 
 # Claude Code keeps the first 5,000 tokens of a skill when it compacts a conversation
@@ -75,7 +76,7 @@ def write_stub(source: Path, folder: Path, *, max_tokens: int | None = None, for
             f"{file} is the skill itself: move its folder out of {folder}, then write a stub of it there."
         )
     if max_tokens is None:
-        size = sum(default_counter().count(source_file.text) for source_file in skill.files)
+        size = count_tokens(skill, default_counter())
         # a page of a shorter skill needs no ceiling
         max_tokens = MAX_KEPT_TOKENS if size > MAX_KEPT_TOKENS else None
     if file.exists() and not force and not _is_stub(file):

@@ -25,7 +25,8 @@ from skillpager.files import (
     warn_of_size,
 )
 from skillpager.json_types import HIDDEN
-from skillpager.parsing.skill import ENTRY_FILE, read_skill, safe_name
+from skillpager.parsing.skill import read_skill, safe_name
+from skillpager.parsing.walk import ENTRY_FILE
 from skillpager.settings import MAX_SKILL_BYTES
 from skillpager.types import Skill
 

@@ -28,7 +28,7 @@ from skillpager.library.discovery import (
 )
 from skillpager.library.filters import licence_of
 from skillpager.library.routing.routes import DEFAULT_ROUTED
-from skillpager.parsing.skill import ENTRY_FILE
+from skillpager.parsing.walk import ENTRY_FILE
 from skillpager.settings import INDEX_FOLDER
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from skillpager.display_text import is_plain
 from skillpager.errors import SkillError, StoreError
 from skillpager.library.discovery import FoundSkill, Published, is_user_only, stated_licence, stub_of
 from skillpager.library.filters import read_licence, recognise_name
-from skillpager.parsing.skill import safe_name
+from skillpager.parsing.skill import related, safe_name
 from skillpager.types import PublishedSkill, Skill, SourceFile
 
 if TYPE_CHECKING:
@@ -181,7 +181,7 @@ def unpack_skill(data: bytes, place: str) -> Skill:
                 raise ValueError(f"the digest of {file.path!r} differs, or its name breaks a line")
         # warnings are for authors, and may name places on the publisher's disk
         name = safe_name(form["name"], form["name"])
-        return Skill(name, form["description"], form["metadata"], files, None)
+        return Skill(name, form["description"], form["metadata"], related(files), None)
     except (ValueError, LookupError, TypeError, zlib.error) as error:
         raise SkillError(
             f"The published skill {place} is damaged: {error}. Publish it again with `skillpager index`."

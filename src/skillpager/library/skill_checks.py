@@ -14,7 +14,6 @@ from skillpager.library.filters import UNKNOWN, read_licence
 from skillpager.parsing.lines import LINE_END
 from skillpager.parsing.markdown import link_targets
 from skillpager.parsing.skill import (
-    ENTRY_FILE,
     MAX_DESCRIPTION,
     MAX_NAME,
     NAME,
@@ -22,6 +21,7 @@ from skillpager.parsing.skill import (
     read_skill,
     written_name,
 )
+from skillpager.parsing.walk import ENTRY_FILE
 from skillpager.tokens import default_counter
 from skillpager.types import Skill, SourceFile
 

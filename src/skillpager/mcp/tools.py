@@ -200,7 +200,7 @@ class ToolCall:
         file: Annotated[str, Field(description='Another text file of the skill, as "scripts/run.sh".')] = "",
     ) -> str:
         """Read parts of a skill verbatim, or a file of its folder; give one of ids, section, lines, file."""
-        from skillpager.pages.addresses import find_nodes, find_section
+        from skillpager.pages.addresses import find_nodes
 
         if file and not ids and not section:
             return self._file(name, file, lines)
@@ -210,9 +210,7 @@ class ToolCall:
                 "Give exactly one of ids, section, lines and file: it says what to read. Only file may have "
                 "lines beside it."
             )
-        if section:
-            ordinals = find_section(index, section)
-        elif lines:
+        if lines:
             match = _LINES.fullmatch(lines.strip())
             if not match:
                 raise NodeNotFoundError(
@@ -220,7 +218,7 @@ class ToolCall:
                 )
             ordinals = find_nodes(index, [f"{match[1]}L{match[2]}-{match[3] or match[2]}"])
         else:
-            ordinals = find_nodes(index, [ids])
+            ordinals = find_nodes(index, [ids or section])
         return self._nodes(index, [index.nodes[ordinal] for ordinal in ordinals])
 
     def get_skill_outline(

@@ -1,7 +1,7 @@
-"""Text for people and agents: the outline of an index, the trace of a selection, the explanation of a page.
+"""Text for people and agents: the outline of an index, the explanation of a page.
 
-An outline is a map, which has a line for each section, or a list of all nodes. List and trace are also the
-golden format of the tests, so they hold no times, paths or colors.
+An outline is a map, which has a line for each section, or a list of all nodes. The list is also the golden
+format of the tests, so it holds no times, paths or colors.
 """
 
 from bisect import bisect_left
@@ -19,7 +19,6 @@ from skillpager.types import (
     Page,
     Pick,
     ScoreKind,
-    Selection,
     SkillIndex,
     Skip,
     SkipReason,
@@ -268,27 +267,6 @@ def summary(index: SkillIndex) -> str:
     about = "about " if index.recipe.token_counter.startswith("estimate") else ""
     size = f"{about}{index.full_tokens} tokens, {files} file{'' if files == 1 else 's'}"
     return f"{one_line(index.skill.name, TITLE_CHARS)}: {len(index.nodes)} nodes{shown}, {size}"
-
-
-def trace(selection: Selection) -> str:
-    """Return the numbers of each pick, in pick order, and of each other node with the reason against it."""
-    budget = selection.budget
-    target = "" if budget.sufficiency is None else f"sufficiency {budget.sufficiency:g}, "
-    target += "fill, " if budget.fill else ""
-    lines = [
-        f"strategy {selection.strategy}, max_nodes {budget.max_nodes}, max_tokens {budget.max_tokens}, "
-        f"{target}marginal is {selection.score_kind}, query {snippet(selection.query)!r}",
-        "rank  node   type            relevance  redundancy  marginal  tokens   total",
-    ]
-    entries: list[Pick | Skip] = [*selection.picks, *selection.skipped]
-    for entry in entries:
-        scores = f"{entry.relevance:>9.4f}  {entry.redundancy:>10.4f}  {entry.marginal:>8.4f}"
-        node = f"{entry.node.id:<5}  {entry.node.type:<14}"
-        if isinstance(entry, Skip):
-            lines.append(f"   -  {node}  {scores}  {entry.node.tokens:>6}  {entry.reason}")
-        else:
-            lines.append(f"{entry.rank:>4}  {node}  {scores}  {entry.tokens:>6}  {entry.total_tokens:>6}")
-    return "\n".join(lines) + "\n"
 
 
 def explain_page(

@@ -23,7 +23,7 @@ def find_nodes(index: SkillIndex, addresses: Sequence[str]) -> list[int]:
         index: The skill's index.
         addresses: Node ids (`n12` or `12`), ranges of them, or line ranges (`L30-57`, and
             `references/api.md:L3` for a file other than the first), separated by spaces or commas; or the
-            title of a section, as for `find_section`.
+            title of a section.
 
     Raises:
         NodeNotFoundError: An address is malformed, there is no node at it, or no address is given.
@@ -106,20 +106,3 @@ def _neither(index: SkillIndex, text: str) -> str:
 
 def _some(names: Sequence[str]) -> str:
     return ", ".join(map(repr, names[:SHOWN_TITLES])) + (", …" if len(names) > SHOWN_TITLES else "")
-
-
-def find_section(index: SkillIndex, section: str) -> list[int]:
-    """Return the ordinals of the nodes under a heading, in document order.
-
-    Args:
-        index: The skill's index.
-        section: A heading's title, or a path of titles such as `Restore > Restore one table`; case and
-            spaces do not matter. If several headings have the title, all are meant.
-
-    Raises:
-        NodeNotFoundError: There is no such heading with nodes; the message lists similar titles.
-    """
-    found = nodes_under(index.nodes, section)
-    if not found:
-        raise NodeNotFoundError(_neither(index, section))
-    return found

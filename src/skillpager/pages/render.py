@@ -374,15 +374,16 @@ def source_between(index: SkillIndex, before: int, after: int, tag: str) -> str:
         end = last.start if last and file.path == last.file else len(file.text)
         source = file.text[start:end]
         if file.path != paths[number]:
-            text = f"{text.rstrip()}\n\n{file_mark(file.path, tag)}\n\n"
+            text = f"{text.rstrip()}\n\n{file_mark(file.path, tag, file.same_as)}\n\n"
             source = source.lstrip("\r\n")
-        text += source
+        text += "" if file.same_as else source
     return text
 
 
-def file_mark(path: str, tag: str) -> str:
-    """Return the line that names a file where its text begins."""
-    return f"[file{tag}: {quoted_place(path)}]"
+def file_mark(path: str, tag: str, same_as: str = "") -> str:
+    """Return the line that names a file where its text begins, or where that of a copy is left out."""
+    same = f", same text as {quoted_place(same_as)}" if same_as else ""
+    return f"[file{tag}: {quoted_place(path)}{same}]"
 
 
 def omissions_of(nodes: Sequence[Node], known: Collection[int]) -> tuple[Omission, ...]:

@@ -2,24 +2,18 @@
 
 import difflib
 import os
-from collections.abc import Iterator
-from itertools import islice
 from pathlib import Path, PurePosixPath
 
 from skillpager.display_text import is_plain, one_line
 from skillpager.errors import SkillError
-from skillpager.files import SKIPPED_FOLDERS, read_bounded
-from skillpager.parsing.skill import ENTRY_NAMES, decode
+from skillpager.files import read_bounded
+from skillpager.parsing.skill import decode
+from skillpager.parsing.walk import ENTRY_NAMES, MAX_PATH_CHARS, walk
 from skillpager.types import SKILL_DIR, Skill
 
 # largest file that is read; scripts and references are smaller, data sets are for programs
 MAX_FILE_BYTES = 1_000_000
-# levels of folders and number of files that are looked at
-MAX_DEPTH = 5
-MAX_FILES = 2_000
-# paths that an error names, and characters of each
-MAX_NAMED = 12
-MAX_PATH_CHARS = 100
+MAX_NAMED = 12  # paths that an error names
 
 
 def own_folder(skill: Skill) -> Path | None:
@@ -32,29 +26,9 @@ def own_folder(skill: Skill) -> Path | None:
     if any(SKILL_DIR in file.text for file in skill.files):
         return skill.root
     read = {file.path for file in skill.files}
-    return next((skill.root for path in own_files(skill.root) if path not in read), None)
-
-
-def own_files(root: Path) -> Iterator[str]:
-    """Yield the paths of the files below a skill's folder, those of a folder before those of its folders.
-
-    Links, hidden files and folders, and those that cannot be read are left out.
-    """
-    return islice(_walk(root, "", 0), MAX_FILES)
-
-
-def _walk(folder: Path, prefix: str, depth: int) -> Iterator[str]:
-    try:
-        with os.scandir(folder) as entries:
-            shown = [entry for entry in entries if not entry.name.startswith(".") and is_plain(entry.name)]
-            files = sorted(entry.name for entry in shown if entry.is_file(follow_symlinks=False))
-            folders = sorted(entry.name for entry in shown if entry.is_dir(follow_symlinks=False))
-    except OSError:
-        return
-    yield from (prefix + name for name in files)
-    for name in folders if depth < MAX_DEPTH else ():
-        if name not in SKIPPED_FOLDERS:
-            yield from _walk(folder / name, f"{prefix}{name}/", depth + 1)
+    # the text may lead to a skill in the folder, whose files are not the skill's own
+    others = (each for each in walk(skill.root) if each.kind in ("file", "skill") and each.path not in read)
+    return skill.root if any(others) else None
 
 
 def read_own_file(root: Path, path: str) -> str:
@@ -96,7 +70,7 @@ def read_own_file(root: Path, path: str) -> str:
 
 def _hint(root: Path, path: str) -> str:
     """Return which files there are: those like `path`, those in the folder of that name, or the first."""
-    files = list(own_files(root))
+    files = [each.path for each in walk(root) if each.kind == "file" and is_plain(each.path)]
     below = [file for file in files if file.startswith(f"{path.rstrip('/')}/")]
     shown = below or difflib.get_close_matches(path[:MAX_PATH_CHARS], files, MAX_NAMED) or files
     named = [one_line(file, MAX_PATH_CHARS) for file in shown[:MAX_NAMED]]

@@ -31,7 +31,7 @@ def split_skill(skill: Skill) -> list[Tile]:
         if len(tiles) > 2 * MAX_PIECES + 2:  # there may be blank space between two parts
             raise SkillError(
                 f"{file.path} brings the skill to {len(tiles):,} tiles, over the limit of "
-                f"{2 * MAX_PIECES + 2:,}: link to fewer files, or page it with the scope `body`."
+                f"{2 * MAX_PIECES + 2:,}: move files out of its folder, or page it with the scope `body`."
             )
     return tiles
 
@@ -55,6 +55,8 @@ def split_file(file: SourceFile, *, first_ordinal: int = 0) -> list[Tile]:
     def tile(kind: TileKind, start: int, end: int) -> Tile:
         return Tile(kind, span(start, end), text[start:end])
 
+    if file.same_as:
+        return [tile(TileKind.COPY, 0, len(text))] if text else []
     front, behind = find_front_matter(text[: file.body_start])
     tiles = [
         tile(TileKind.BLANK, 0, front),

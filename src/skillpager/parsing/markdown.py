@@ -1,6 +1,6 @@
 """The Markdown parser of the package: blocks, titles and links.
 
-`skill` uses it to find the files that a skill links to, `blocks` to split them into pieces. It reads
+It reads
 CommonMark with tables, except where authors of skills mean something else (`docs/design.md`): code
 fences inside tags, fences in lists whose code is not indented, and very deep nesting.
 """
@@ -8,14 +8,14 @@ fences inside tags, fences in lists whose code is not indented, and very deep ne
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
+from html import unescape
 from typing import Any, Literal
 from urllib.parse import unquote, urlsplit
 
-from markdown_it import MarkdownIt, rules_block, rules_core
+from markdown_it import MarkdownIt, rules_block
 from markdown_it.common.normalize_url import normalizeLink, normalizeLinkText
 from markdown_it.rules_block import StateBlock
 from markdown_it.rules_block.html_block import HTML_SEQUENCES
-from markdown_it.rules_core import StateCore
 from markdown_it.token import Token
 
 from skillpager.errors import SkillError
@@ -28,21 +28,15 @@ normalizeLinkText("")
 
 # of lists and quotes; a list counts twice, because its items do. The markers of deeper ones are text
 MAX_NESTING = 64
-# of links and images in each other; each level takes the parser another pass over the text
-MAX_INLINE_NESTING = 8
-
-# links of a longer paragraph are searched in parts, because the parser's time is not linear in its length
-INLINE_WINDOW = 8_000
-
 # the longest heading of 3,000 public skills has 604 characters
 MAX_TITLE = 1_000
 
 # of one list, quote or table: 133,000 short items of a list
 MAX_TOKENS = 400_000
 
-_MARKDOWN_PATH = re.compile(r"(?<![\w/.:-])[\w./-]*[\w-]\.(?:md|markdown)\b", re.IGNORECASE)
-# only where this is found may a text have links or paths; a dot can be written as an entity
-_MAY_NAME_FILE = re.compile(r"[\[&]|\.m(?:d|arkdown)", re.IGNORECASE)
+_CODE_SPAN = re.compile(r"(?<!`)(`+)(?!`).+?(?<!`)\1(?!`)", re.DOTALL)
+# behind the text of a link: its address, perhaps in angle brackets
+_TARGET = re.compile(r"\]\(\s*(?:<([^<>\n]*)>|((?:[^\s()]|\([^\s()]*\))*))")
 _LINK_TARGET = re.compile(r"!?\[([^\]]*)\](?:\([^)]*\)|\[[^\]]*\])")
 # no language begins with a closing bracket or star: with one, the line ends a code span of several lines
 _OPENING_FENCE = re.compile(
@@ -252,68 +246,29 @@ def parse_blocks(
         line = state.skipEmptyLines(state.line)
 
 
-def linked_paths(text: str, *, file: str = "The text", first_line: int = 1) -> list[str]:
-    """Return the relative paths of Markdown files that a text links to or names, in order, each once.
+def link_targets(text: str, *, file: str = "The text", first_line: int = 1) -> list[str]:
+    """Return the relative paths that the links and images of a text lead to, each once.
 
-    Paths are found in links, in inline code and in plain text (authors write all three), but not in code
-    blocks. URL fragments and queries are cut off; absolute paths and targets with a scheme are left out. The
+    URL fragments and queries are cut off; absolute paths and targets with a scheme are left out. The
     arguments and errors are those of `parse_blocks`.
     """
-    found: list[str] = []
-    for child in _inline_tokens(text, file, first_line):
-        if child.type in ("text", "code_inline"):
-            found += _MARKDOWN_PATH.findall(child.content)
-        elif child.type == "link_open" and (path := _target(child)).lower().endswith((".md", ".markdown")):
-            found.append(path)
-    return list(dict.fromkeys(path for path in found if not path.startswith("/")))
+    env: dict[str, Any] = {}
+    blocks = parse_blocks(text, file=file, first_line=first_line, env=env)
+    inline = (token.content for tokens in blocks for token in tokens if token.type == "inline")
+    plain = [_CODE_SPAN.sub("", part) for part in inline]
+    found = [match[1] or match[2] or "" for part in plain for match in _TARGET.finditer(part)]
+    found += [definition["href"] for definition in env.get("references", {}).values()]
+    paths = map(_relative_path, dict.fromkeys(found))
+    return list(dict.fromkeys(path for path in paths if path and not path.startswith("/")))
 
 
-def link_targets(text: str, *, file: str = "The text", first_line: int = 1) -> list[str]:
-    """Return the relative paths that the links and images of a text lead to, as `linked_paths` does."""
-    tokens = _inline_tokens(text, file, first_line)
-    found = [_target(child) for child in tokens if child.type in ("link_open", "image")]
-    return list(dict.fromkeys(path for path in found if path and not path.startswith("/")))
-
-
-def _target(token: Token) -> str:
-    """Return the path that a link or image leads to; empty if that is no file beside the text."""
+def _relative_path(address: str) -> str:
+    """Return the path that an address names; empty if that is no file beside the text."""
     try:
-        target = urlsplit(str(token.attrGet("href") or token.attrGet("src") or ""))
+        target = urlsplit(unescape(address))
     except ValueError:
         return ""
     return "" if target.scheme or target.netloc else unquote(target.path)
-
-
-def _inline_tokens(text: str, file: str, first_line: int) -> Iterator[Token]:
-    """Yield the inline tokens of the parts of a text that may name a file: words, code, links."""
-    env: dict[str, Any] = {}
-    inline = [
-        Token("inline", "", 0, content=part, children=[])
-        for tokens in parse_blocks(text, file=file, first_line=first_line, env=env)
-        for token in tokens
-        if token.type == "inline"
-        for part in _windows(token.content)
-        if _MAY_NAME_FILE.search(part)
-    ]
-    parser = block_parser()
-    parser.options["maxNesting"] = MAX_INLINE_NESTING
-    state = StateCore("", parser, env, inline)
-    rules_core.inline(state)
-    rules_core.text_join(state)
-    for part in state.tokens:
-        yield from part.children or ()
-
-
-def _windows(inline: str) -> Iterator[str]:
-    """Yield inline Markdown in parts of at most `INLINE_WINDOW` characters, cut after a blank if possible."""
-    begin = 0
-    while len(inline) - begin > INLINE_WINDOW:
-        limit = begin + INLINE_WINDOW
-        blank = max(inline.rfind(" ", begin, limit), inline.rfind("\n", begin, limit))
-        end = blank + 1 or limit
-        yield inline[begin:end]
-        begin = end
-    yield inline[begin:]
 
 
 def plain_text(inline: str) -> str:

@@ -14,7 +14,7 @@ import json
 import os
 import re
 from collections.abc import Sequence
-from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -23,12 +23,12 @@ import yaml
 from skillpager.display_text import is_plain, one_line
 from skillpager.errors import SkillError
 from skillpager.files import read_bounded
-from skillpager.parsing.lines import LINE_END, Lines
+from skillpager.parsing.copies import fold_copies
+from skillpager.parsing.lines import LINE_END
+from skillpager.parsing.mentions import Names, describe, find_mentions
+from skillpager.parsing.walk import ENTRY_FILE, ENTRY_NAMES, belongs_to_skill, is_markdown, walk
 from skillpager.settings import MAX_SKILL_BYTES, hide_secrets
 from skillpager.types import SCOPES, Skill, SourceFile
-
-ENTRY_FILE = "SKILL.md"
-ENTRY_NAMES = (ENTRY_FILE, ENTRY_FILE.lower())
 
 MAX_NAME, MAX_DESCRIPTION = 64, 1024
 NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
@@ -40,8 +40,9 @@ _SAFE_NAME = re.compile(rf"{_WORD}(?:-+{_WORD})*")
 # characters of a written name in a warning
 MAX_SHOWN_NAME = 200
 
-# without one of these a text links to no file: `.md`, or what may stand for it in a link
-MAY_LINK = re.compile(r"\.m(?:d|arkdown)|%[2-7][\da-f]|&(?:#|period;|percnt;)", re.IGNORECASE)
+# Markdown files of a skill, and paths and problems that warnings name
+MAX_FILES, MAX_NAMED = 2_000, 8
+_UPWARDS = re.compile(r"(?:\.\./){1,20}[^\s\0()\[\]\"'`|#<>]{1,200}?\.(?:md|markdown)\b", re.IGNORECASE)
 
 # a scheme of two or more letters: `C:` is a drive; a Path keeps one of the two slashes
 _URL = re.compile(r"([a-z][a-z\d+.-]+):/{1,3}(.*)", re.IGNORECASE | re.DOTALL)
@@ -78,9 +79,9 @@ def read_skill(path: Path | str, *, scope: str = "skill", max_bytes: int = MAX_S
 
     Args:
         path: Folder or file.
-        scope: `skill` for `SKILL.md` and the Markdown files of its folder that it links to, directly or
-            through others; `body` for `SKILL.md` alone. A file with another name is always read alone.
-        max_bytes: Largest sum of file sizes.
+        scope: `skill` for `SKILL.md` and all other Markdown of its folder, without other skills, licences
+            and lists of changes; `body` for `SKILL.md` alone. A file with another name is always read alone.
+        max_bytes: Largest sum of file sizes; further files are left out with a warning.
 
     Raises:
         SkillError: There is no readable file, or it is empty, binary, not UTF-8 or too large.
@@ -95,7 +96,7 @@ def read_skill(path: Path | str, *, scope: str = "skill", max_bytes: int = MAX_S
     if is_blank(files[0].text):
         raise SkillError(f"{entry} is empty: a skill needs at least one line of Markdown.")
     if scope == "skill" and in_folder:
-        reader.add_linked(files)
+        reader.add_markdown(files)
     name = entry.resolve().parent.name if in_folder else entry.stem
     return _skill(files, fallback=name, root=entry.parent.resolve(), notes=reader.warnings)
 
@@ -117,7 +118,7 @@ def skill_from_text(text: str, *, name: str = "skill", max_bytes: int = MAX_SKIL
 def skill_from_files(
     files: Sequence[tuple[str, str]], *, name: str = "skill", max_bytes: int = MAX_SKILL_BYTES
 ) -> Skill:
-    """Return a skill with the given texts as its files; links between them are not followed.
+    """Return a skill with the given texts as its files.
 
     Args:
         files: Path relative to the skill's root, and Markdown; the entry file first.
@@ -215,15 +216,14 @@ def _check_link(entry: Path) -> None:
 
 
 class _TooLargeError(SkillError):
-    """A skill over the size limit; unlike an unreadable linked file it is never skipped."""
+    """A file that brings a skill over the size limit."""
 
 
 class _Reader:
     """Reads the files of one skill inside its root; counts bytes and collects warnings."""
 
     def __init__(self, root: Path, max_bytes: int) -> None:
-        self._root = root
-        self._real_root = root.resolve()
+        self._root, self._real_root = root, root.resolve()
         self.warnings: list[str] = []
         self._max_bytes = max_bytes
         self._bytes = 0
@@ -240,45 +240,42 @@ class _Reader:
             raise SkillError(f"{path} cannot be read: {error.strerror or error}.") from error
         return _source_file(name, data, decode(data, str(path)))
 
-    def add_linked(self, files: list[SourceFile]) -> None:
-        """Append the files that `files` link to, directly or indirectly, breadth first, each once."""
-        seen = {file.path for file in files}
-        if not any(MAY_LINK.search(file.text) for file in files):
-            return
-        # its import takes 25 ms, which the page of an indexed skill without linked files need not wait for
-        from skillpager.parsing.markdown import linked_paths
+    def add_markdown(self, files: list[SourceFile]) -> None:
+        """Append the other Markdown of the folder: as the entry mentions it, then by path."""
+        (entry,) = files
+        body = entry.text[entry.body_start :]
+        found = [each for each in walk(self._root) if each.path != entry.path]
+        paths = sorted(each.path for each in found if each.kind == "file" and belongs_to_skill(each.path))
+        order = list(dict.fromkeys((*find_mentions(body, Names(paths)), *paths))) if paths else []
+        problems = [f"{each.path or self._root} {each.problem}" for each in found if each.kind == "fault"]
+        links = [one_line(each.path) for each in found if each.kind == "link"]
+        links += islice(dict.fromkeys(_UPWARDS.findall(body)), MAX_FILES)
+        outside, too_large = list(filter(self._is_outside, links)), []
+        for path in order[:MAX_FILES]:
+            try:
+                files.append(self.read(self._root / path))
+            except _TooLargeError:
+                too_large.append(path)
+            except SkillError as error:
+                problems.append(str(error))
+        for paths, reason in (
+            (outside, "outside of the skill's folder"),
+            (too_large, f"over the limit of {self._max_bytes:,} bytes (SKILLPAGER_MAX_BYTES)"),
+            (order[MAX_FILES:], f"over the limit of {MAX_FILES:,} files"),
+        ):
+            more = f" and {len(paths) - MAX_NAMED} more" if len(paths) > MAX_NAMED else ""
+            problems += [f"{', '.join(paths[:MAX_NAMED])}{more}: {reason}"] if paths else []
+        self.warnings += [f"left out: {problem}" for problem in problems[-MAX_NAMED:]]
+        if len(problems) > MAX_NAMED:
+            self.warnings.append(f"left out: {len(problems) - MAX_NAMED} more")
 
-        for source in files:  # the loop visits appended files, too
-            first_line = Lines(source.text).number(source.body_start)
-            for target in linked_paths(
-                source.text[source.body_start :], file=source.path, first_line=first_line
-            ):
-                path = self._resolve(target, source=source)
-                if path is None or path.relative_to(self._root).as_posix() in seen:
-                    continue
-                seen.add(path.relative_to(self._root).as_posix())
-                try:
-                    files.append(self.read(path))
-                except _TooLargeError:
-                    raise
-                except SkillError as error:
-                    self.warnings.append(f"left out: {error}")
-
-    def _resolve(self, target: str, *, source: SourceFile) -> Path | None:
-        """Return the file at `target`, relative to `source` or else to the root; None if there is none."""
-        for base in ((self._root / source.path).parent, self._root):
-            candidate = base / target
-            with suppress(OSError, ValueError):  # a path that cannot be
-                real = Path(os.path.realpath(candidate))  # unlike `resolve`, it raises nothing for a loop
-                inside = real.is_relative_to(self._real_root)
-                if inside and real.is_file():
-                    return self._root / real.relative_to(self._real_root)
-                if not inside and candidate.is_file():
-                    self.warnings.append(
-                        f"{source.path} links to {one_line(target)}, outside the skill: left out"
-                    )
-                    return None
-        return None
+    def _is_outside(self, link: str) -> bool:
+        """Return whether a link leads out of the folder, or is a file that leads nowhere."""
+        path = self._root / link
+        real = Path(os.path.realpath(path))  # unlike `resolve`, it raises nothing for a loop
+        if real.is_relative_to(self._real_root) and real.exists():
+            return False
+        return real.is_dir() or (is_markdown(link) and (real.is_file() or path.is_symlink()))
 
 
 def decode(data: bytes, place: str, *, complete: bool = True) -> str:
@@ -362,7 +359,12 @@ def _skill(files: list[SourceFile], *, fallback: str, root: Path | None, notes: 
     if written and name != written:
         shown, form = one_line(repr(written), MAX_SHOWN_NAME), "letters, digits and hyphens"
         warnings.append(f"the skill is called {name!r}, because {shown} is not {MAX_NAME} {form} at most")
-    return Skill(name, description, fields, tuple(files), root, tuple(warnings + notes))
+    return Skill(name, description, fields, related(files), root, tuple(warnings + notes))
+
+
+def related(files: Sequence[SourceFile]) -> tuple[SourceFile, ...]:
+    """Return the files of a skill with what it says of each where it mentions it, and with copies marked."""
+    return tuple(fold_copies(describe(files)) if len(files) > 1 else files)
 
 
 class _Loader(yaml.BaseLoader):

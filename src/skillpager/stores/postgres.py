@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from functools import partial
+from importlib.resources import files
 from typing import Any
 
 from skillpager.errors import SettingsError, StoreError, require_extra
@@ -57,28 +58,8 @@ _SESSION = """
 
 # raise it with every change of the tables
 VERSION = 4
-TABLES = f"""
-    CREATE SCHEMA skillpager;
-    CREATE TABLE skillpager.versions (version integer NOT NULL);
-    INSERT INTO skillpager.versions VALUES ({VERSION});
-    CREATE TABLE skillpager.indexes (
-        id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, {COLUMNS}, data bytea NOT NULL
-    );
-    -- the number tells a library from a deleted one of its name
-    CREATE TABLE skillpager.libraries (
-        name text PRIMARY KEY, id bigint GENERATED ALWAYS AS IDENTITY, version bigint NOT NULL
-    );
-    -- the row of a removed skill stays, without its text, so that readers learn that it is gone
-    CREATE TABLE skillpager.skills (
-        library text NOT NULL REFERENCES skillpager.libraries ON DELETE CASCADE, name text NOT NULL,
-        version bigint NOT NULL, removed boolean NOT NULL, state text NOT NULL, about text NOT NULL,
-        content bytea NOT NULL, PRIMARY KEY (library, name)
-    );
-    CREATE INDEX skills_by_version ON skillpager.skills (library, version);
-    -- compressing embeddings, or what is compressed, costs time and saves nothing
-    ALTER TABLE skillpager.indexes ALTER data SET STORAGE EXTERNAL;
-    ALTER TABLE skillpager.skills ALTER content SET STORAGE EXTERNAL;
-"""
+_SCHEMA = files(__package__).joinpath("postgres.sql").read_text(encoding="utf-8")
+TABLES = _SCHEMA.format(version=VERSION, columns=COLUMNS)
 # Its lock, held until the transaction ends, makes versions appear in their order: a reader that has seen
 # version 7 has seen all that was published before.
 _NEXT_VERSION = """

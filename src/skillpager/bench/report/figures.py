@@ -16,8 +16,6 @@ from skillpager.bench.report.paper import PaperTable
 from skillpager.bench.report.results import Results
 from skillpager.bench.report.statistics import FRAGMENT_REDUCTION, MICRO_REDUCTION, SUFFICIENCY, Interval
 from skillpager.errors import require_extra
-from skillpager.output.graph import TYPE_COLORS, own_settings
-from skillpager.types import NodeType
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -26,7 +24,8 @@ if TYPE_CHECKING:
 WIDTH, DPI = 7.2, 150  # inches, pixels an inch
 SMALL = 7.5  # points
 INK, GREY, PALE = "#222222", "#6B6B6B", "#D0D0D0"
-BLUE, RED = TYPE_COLORS[NodeType.CONCEPT], TYPE_COLORS[NodeType.ERROR_HANDLING]
+# of Okabe and Ito's palette, safe for color-blind readers
+BLUE, RED = "#0072B2", "#D55E00"
 AXIS = "Sufficient contexts (%)"
 OWN_LINE: dict[str, Any] = {"color": BLUE, "marker": "o", "markersize": 5, "label": "this run", "zorder": 3}
 # the paper's values, wherever they stand beside ours
@@ -38,12 +37,12 @@ PAPER_LINE: dict[str, Any] = {
 DODGE = 0.12
 STAMP_CHARACTERS = 110  # of a line, at `SMALL` and `WIDTH`
 # color, marker and dashes of each line that a reader can follow in one picture: the last two are for print
-# in grey; the other methods are pale. The colors are those of the node types, Okabe and Ito's.
-_KINDS = ("CONCEPT", "ERROR_HANDLING", "STEP", "PARAM", "EXAMPLE", "PRECONDITION")
+# in grey; the other methods are pale
+_COLORS = (BLUE, RED, "#009E73", "#E69F00", "#CC79A7", "#56B4E9")
 _DASHES = ("-", (0, (5, 1.5)), (0, (1, 1)), (0, (5, 1.5, 1, 1.5)), (0, (2.5, 1)), (0, (7, 1, 1, 1, 1, 1)))
 LINES: list[dict[str, Any]] = [
-    {"color": TYPE_COLORS[NodeType[kind]], "marker": marker, "linestyle": dashes}
-    for kind, marker, dashes in zip(_KINDS, "osD^vP", _DASHES, strict=True)
+    {"color": color, "marker": marker, "linestyle": dashes}
+    for color, marker, dashes in zip(_COLORS, "osD^vP", _DASHES, strict=True)
 ]
 # least distance of two names beside points, in percent of the axis of sufficiency
 NAME_HEIGHT = 4.0
@@ -70,7 +69,10 @@ def new_figure(height: float) -> Iterator["Figure"]:
     purpose = "A figure of the benchmark"
     matplotlib = require_extra("matplotlib", extra="bench", purpose=purpose)
     style = matplotlib.rc_params_from_file(paper.DATA / "figures.mplstyle", use_default_template=False)
-    with own_settings(style, extra="bench", purpose=purpose):
+    with matplotlib.rc_context():
+        # the defaults, so that the bytes of a picture do not depend on other drawings of the process
+        matplotlib.rcdefaults()
+        matplotlib.rcParams.update({"svg.hashsalt": "skillpager", "text.hinting": "no_hinting", **style})
         from matplotlib.figure import Figure
 
         yield Figure(figsize=(WIDTH, height), layout="constrained", dpi=DPI)

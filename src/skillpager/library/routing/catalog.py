@@ -15,7 +15,7 @@ from pathlib import Path
 
 from skillpager.files import FileStamps
 from skillpager.library.discovery import FoundSkill, Reading
-from skillpager.parsing.skill import ENTRY_FILE
+from skillpager.parsing.walk import ENTRY_FILE
 from skillpager.stores.sqlite import Database, Schema
 
 SCHEMA = Schema(

@@ -7,6 +7,7 @@ from skillpager.display_text import chance_words
 from skillpager.json_types import HIDDEN, INLINE, ROUNDED, shown_as
 from skillpager.library.discovery import FoundSkill
 from skillpager.library.filters import UNKNOWN
+from skillpager.tokens import count_tokens
 from skillpager.types import TokenCounter
 
 DEFAULT_ROUTED = 10  # skills of a route
@@ -97,5 +98,4 @@ def no_fit_words(route: Route) -> str:
 
 def skill_tokens(found: FoundSkill, counter: TokenCounter, *, scope: str, max_bytes: int) -> int:
     """Return the tokens of a skill without front matter; it is read for that."""
-    skill = found.read(scope=scope, max_bytes=max_bytes)
-    return sum(counter.count(file.text[file.body_start :]) for file in skill.files)
+    return count_tokens(found.read(scope=scope, max_bytes=max_bytes), counter)
