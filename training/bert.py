@@ -18,7 +18,7 @@ from encoder_graph import EPSILON, HEADS, WIDTH
 # word pieces that run together: with more, the attention's logits leave the processor's cache, and a step
 # takes up to eight times as long
 PIECES_PER_BATCH = 800
-LENGTH_STEP = 64
+LENGTH_STEP = 16
 MASKED = -1e4
 
 # this module's names of the parts of a layer, and theirs

@@ -1,8 +1,11 @@
-"""Reader of annotated documents for the training scripts."""
+"""Reader of annotated skills, of one file or several, for the training scripts."""
 
+import json
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
+from itertools import accumulate
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +22,8 @@ from skillpager.bench.judge.node_types import label_fragments
 from skillpager.classifiers.local import TYPES
 from skillpager.encoders.builtin import BuiltinEncoder
 from skillpager.parsing.fragments import split_skill
-from skillpager.parsing.skill import skill_from_text
+from skillpager.parsing.lines import LINE_END
+from skillpager.parsing.skill import skill_from_files
 from skillpager.strategies.navigator.lexical import clauses_of
 from skillpager.types import FloatArray, Fragment, Heading, Query, Skill
 
@@ -31,7 +35,12 @@ SECOND_SHARE = 0.3
 SPLITS = ("train", "dev", "train2")
 # the long queries that every document has; those after them are further ones
 FIRST_SERIES = 5
-LONG, FURTHER, SHORT, UNANSWERED = "long", "further", "short", "unanswered"
+LONG, FURTHER, SHORT, BROAD, UNANSWERED = "long", "further", "short", "broad", "unanswered"
+ASKED = "asked"
+# what readers who saw no query wrote that each node is asked for (docs/measured.md)
+ASKS = Path(__file__).with_name("asks.jsonl")
+# collections of many authors' skills: where in a path the author stands
+COLLECTIONS = {"openclaw/skills": 1, "AgentWorkers/skills": 1, "gabrielmoreira/agent-skills-mirror": 2}
 
 
 @dataclass(frozen=True)
@@ -42,7 +51,8 @@ class Asked:
         query: As annotated.
         needs: `(n,)` 1 for nodes with a critical line, `SUPPORTING` for those with a supporting one, else 0.
         series: `long` for the five long ones that every document has, `further` for more of the kind,
-            `short`, or `unanswered` if the document does not answer it.
+            `short`, `broad` for a short one about whole procedures, or `unanswered` if the document does not
+            answer it.
     """
 
     query: AnnotatedQuery
@@ -64,6 +74,8 @@ class Example:
         second: `(n,)` the second annotator's type, -1 for none.
         asked: Its queries.
         unanswered: Requests near its subject that it does not answer.
+        asks: What its nodes are asked for, each with what it needs: `SUPPORTING` for what must come with a
+            node that is asked for; none where no reader wrote any.
     """
 
     document: Document
@@ -75,6 +87,7 @@ class Example:
     second: np.ndarray
     asked: tuple[Asked, ...]
     unanswered: tuple[str, ...]
+    asks: tuple[Asked, ...]
 
     @property
     def name(self) -> str:
@@ -83,32 +96,38 @@ class Example:
 
     @property
     def repository(self) -> str:
-        """Where it comes from."""
-        return self.document.provenance.repo
+        """Where it comes from: a repository, or an author in a collection of many."""
+        origin = self.document.provenance
+        place = COLLECTIONS.get(origin.repo)
+        return (
+            origin.repo if place is None else f"{origin.repo}/{origin.path.split('/')[place].split('@')[0]}"
+        )
 
 
 def load(folders: Iterable[Path]) -> list[Example]:
-    """Return all documents of some folders of evidence data, with every published annotation of each.
+    """Return all skills of some folders of evidence data, with every published annotation of each.
 
     Raises:
         BenchError: As `read_documents`.
     """
     published = {record.sha256: record for split in SPLITS for record in read_published(split)}
-    short = read_published_short()
+    published_short = read_published_short()
     examples = []
     for folder in folders:
         for document in read_documents(folder):
-            record = published.get(document.provenance.sha256)
-            annotation = record or document.annotation
-            further = document.short or short.get(document.provenance.sha256)
+            digest = document.provenance.sha256
+            annotation = published.get(digest, document.annotation)
+            short = document.short or published_short.get(digest)
             queries = [
-                *(
-                    (query, LONG if _number(query.id) <= FIRST_SERIES else FURTHER)
-                    for query in annotation.queries
-                ),
-                *((query, SHORT) for query in (further.queries if further else ())),
+                (query, LONG if _number(query.id) <= FIRST_SERIES else FURTHER)
+                for query in annotation.queries
             ]
-            unanswered = tuple(request.query for request in further.unanswered) if further else ()
+            if short:
+                queries += [(query, BROAD if query.style == BROAD else SHORT) for query in short.queries]
+            unanswered = [
+                *annotation.missing,
+                *(request.query for request in (short.unanswered if short else ())),
+            ]
             examples.append(_example(document, queries, unanswered, annotation.types_second))
     return [example for example in examples if example.fragments]
 
@@ -116,11 +135,11 @@ def load(folders: Iterable[Path]) -> list[Example]:
 def _example(
     document: Document,
     queries: Sequence[tuple[AnnotatedQuery, str]],
-    unanswered: tuple[str, ...],
+    unanswered: Sequence[str],
     second: Sequence[TypedRange],
 ) -> Example:
     annotation = document.annotation
-    skill = skill_from_text(document.text)
+    skill = skill_from_files(document.files)
     tiles = split_skill(skill)
     fragments = tuple(tile for tile in tiles if isinstance(tile, Fragment))
     labels, others = _numbers(fragments, annotation.types), _numbers(fragments, second)
@@ -132,9 +151,38 @@ def _example(
         _shares(labels, others),
         labels,
         others,
-        tuple(Asked(query, _needs(fragments, query), series) for query, series in queries),
-        unanswered,
+        tuple(
+            Asked(query, needs, series)
+            for (query, series), needs in zip(queries, _needs(document, fragments, queries), strict=True)
+        ),
+        tuple(unanswered),
+        tuple(_asks(document, len(fragments))),
     )
+
+
+@cache
+def _readers_notes() -> Mapping[str, list[tuple[int, int, list[str], list[int]]]]:
+    """Return by SHA-256 of a document, for each node: lines, asks, and ordinals of what comes with it."""
+    lines = ASKS.read_text(encoding="utf-8").splitlines()
+    return {record["sha256"]: record["nodes"] for record in map(json.loads, lines)}
+
+
+def _asks(document: Document, count: int) -> Iterable[Asked]:
+    """Yield what the nodes of a document are asked for; the same words for several nodes are one request."""
+    nodes = _readers_notes().get(document.provenance.sha256, [])
+    if len(nodes) != count:
+        return
+    asked: dict[str, tuple[list[int], set[int]]] = {}
+    for ordinal, (_, _, texts, along) in enumerate(nodes):
+        for text in texts:
+            needed, helping = asked.setdefault(text, ([], set()))
+            needed.append(ordinal)
+            helping.update(along)
+    for number, (text, (needed, helping)) in enumerate(asked.items()):
+        needs = np.zeros(count, np.float32)
+        needs[list(helping)] = SUPPORTING
+        needs[needed] = 1.0
+        yield Asked(AnnotatedQuery(f"{document.annotation.skill}#a{number}", text), needs, ASKED)
 
 
 def embedded_queries(encoder: BuiltinEncoder, texts: Sequence[str]) -> tuple[Query, ...]:
@@ -161,24 +209,34 @@ def _shares(first: np.ndarray, second: np.ndarray) -> FloatArray:
     return shares
 
 
-def _needs(fragments: Sequence[Fragment], query: AnnotatedQuery) -> FloatArray:
-    return np.array(
-        [
-            1.0 if _touches(each, query.critical) else SUPPORTING if _touches(each, query.supporting) else 0.0
-            for each in fragments
-        ],
-        np.float32,
-    )
+def _needs(
+    document: Document, fragments: Sequence[Fragment], queries: Sequence[tuple[AnnotatedQuery, str]]
+) -> list[FloatArray]:
+    """Return `(n,)` for each query; its lines are those of all files, one behind the other."""
+    counts = [len(LINE_END.findall(text)) + 1 for _, text in document.files]
+    paths = [path for path, _ in document.files]
+    before = dict(zip(paths, accumulate(counts, initial=0), strict=False))
+    spans = [
+        (before[each.span.file] + each.span.start_line, before[each.span.file] + each.span.end_line)
+        for each in fragments
+    ]
+
+    def touched(ranges: Iterable[LineRange]) -> np.ndarray:
+        return np.array(
+            [any(start <= end and last >= first for first, end in ranges) for start, last in spans]
+        )
+
+    return [
+        np.where(touched(query.critical), 1.0, np.where(touched(query.supporting), SUPPORTING, 0.0)).astype(
+            np.float32
+        )
+        for query, _ in queries
+    ]
 
 
 def _number(identifier: str) -> int:
     """Return 6 for `name#6`."""
     return int(identifier.rpartition("#")[2])
-
-
-def _touches(fragment: Fragment, ranges: Iterable[LineRange]) -> bool:
-    span = fragment.span
-    return any(span.start_line <= end and span.end_line >= start for start, end in ranges)
 
 
 def repository_folds(examples: Sequence[Example], folds: int) -> np.ndarray:

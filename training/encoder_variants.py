@@ -61,7 +61,7 @@ def score(examples: Sequence[Example], states: Sequence[States], upper: Upper) -
     right: list[np.ndarray] = []
     for example, of in zip(examples, states, strict=True):
         with torch.no_grad():
-            rows = upper(of.windows + of.queries, of.spans + of.parts)
+            rows = upper(of.windows + of.requests, of.spans + of.parts)
             nodes, parts = rows[: len(example.fragments)], rows[len(example.fragments) :]
             guess = upper.types(nodes * TYPE_SCALE).argmax(1).numpy()
         right.append((guess == example.labels)[example.labels >= 0])

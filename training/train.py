@@ -110,8 +110,9 @@ def digest(examples: Sequence[Example], places: Sequence[int], settings: Encoder
                 hashlib.sha256("\0".join(each.text for each in example.fragments).encode()).hexdigest(),
                 *(
                     hashlib.sha256(asked.needs.tobytes()).hexdigest() + asked.query.query
-                    for asked in example.asked
+                    for asked in (*example.asked, *example.asks)
                 ),
+                *example.unanswered,
             ]
         )
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from importlib.resources import files
+from itertools import accumulate
 from pathlib import Path, PurePosixPath
 from typing import Literal
 from urllib.parse import quote
@@ -33,6 +34,8 @@ from skillpager.parsing.walk import ENTRY_FILE
 logger = logging.getLogger(__name__)
 
 DOCUMENT, ANNOTATION, SHORT, MANIFEST = ".md", ".ann.json", ".short.json", "manifest.json"
+# annotations of a skill of several files, in the folder beside it that has its name
+FOLDER_ANNOTATION = ".mf.json"
 ANNOTATOR = "annotator"
 
 PURPOSE = "`bench data fetch`"
@@ -74,6 +77,7 @@ class Annotation(Record):
         skill: Name of the document's file without `.md`.
         types_second: Node types by a second annotator.
         unanswered: Queries in the field of the document that it does not answer.
+        missing: The same as plain texts.
     """
 
     skill: str
@@ -81,6 +85,31 @@ class Annotation(Record):
     types_second: tuple[TypedRange, ...] = ()
     queries: tuple[AnnotatedQuery, ...] = ()
     unanswered: tuple[AnnotatedQuery, ...] = ()
+    missing: tuple[str, ...] = ()
+
+
+FileRange = tuple[str, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class FolderQuery:
+    """A query about a skill of several files; each range names its file."""
+
+    id: str
+    kind: Literal["long", "short"]
+    query: str
+    critical: tuple[FileRange, ...]
+    supporting: tuple[FileRange, ...] = ()
+    difficulty: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class FolderAnnotation(Record):
+    """The annotations of a skill of several files: the content of an `.mf.json` file."""
+
+    skill: str
+    queries: tuple[FolderQuery, ...]
+    missing: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,12 +155,21 @@ class Published(Annotation):
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """One annotated document; `text` is the file byte for byte; `provenance.sha256` is its digest."""
+    """One annotated skill.
+
+    Attributes:
+        files: Path and text of each file, byte for byte, the entry file first.
+    """
 
     annotation: Annotation
     provenance: Provenance
-    text: str
+    files: tuple[tuple[str, str], ...]
     short: Annotation | None = None
+
+    @property
+    def text(self) -> str:
+        """Its files, one behind the other: annotations count the lines of this."""
+        return "\n".join(text for _, text in self.files)
 
 
 def read_published(split: Split | Literal["short"]) -> tuple[Published, ...]:
@@ -150,9 +188,9 @@ def read_evidence(
 ) -> tuple[list[SkillRecord], list[QueryRecord]]:
     """Return the skills and queries of a folder of evidence data, in the order of file names.
 
-    The folder holds `<id>.md` with `<id>.ann.json`, and `manifest.json` where provenance is known; documents
-    that it calls near copies of others (`near_copy_of`) are left out. With `short` the queries are those of
-    `<id>.short.json`, their style as `angle`.
+    The folder holds `<id>.md` with `<id>.ann.json`, or the folder `<id>` with `<id>.mf.json` for a skill of
+    several files, and `manifest.json` where provenance is known; documents that it calls near copies of
+    others (`near_copy_of`) are left out. With `short` the queries are the short ones, their style as `angle`.
 
     Raises:
         BenchError: A file is missing or damaged, a line range is not in its document, an id is there
@@ -165,18 +203,17 @@ def read_evidence(
         if origin.near_copy_of:
             logger.warning("%s is left out: it is a near copy of %s", note.skill, origin.near_copy_of)
             continue
-        files = ((PurePosixPath(origin.path).name or ENTRY_FILE, document.text),)
         try:
-            skill = skill_from_files(files, name=note.skill)
+            skill = skill_from_files(document.files, name=note.skill)
         except SkillError as error:
-            raise BenchError(f"{note.skill}{DOCUMENT} is no skill: {error}") from error
+            raise BenchError(f"{note.skill} of {folder} is no skill: {error}") from error
         places = ("repo", "commit", "path", "license", "sha256")
         skills.append(
             SkillRecord(
                 id=note.skill,
                 name=skill.name,
                 description=skill.description,
-                files=files,
+                files=document.files,
                 subset=subset,
                 source={place: value for place in places if (value := getattr(origin, place))},
                 types=note.types,
@@ -195,7 +232,7 @@ def read_evidence(
 
 def read_documents(folder: Path) -> Iterator[Document]:
     """Yield the annotated documents of a folder, in the order of file names."""
-    found = sorted(folder.glob(f"*{ANNOTATION}"))
+    found = sorted([*folder.glob(f"*{ANNOTATION}"), *folder.glob(f"*{FOLDER_ANNOTATION}")])
     if not found:
         raise BenchError(
             f"{folder} holds no evidence data (*{ANNOTATION}): `skillpager bench data fetch` restores the "
@@ -208,7 +245,11 @@ def read_documents(folder: Path) -> Iterator[Document]:
             raise BenchError(f"{manifest}: the id {entry.id!r} is there twice, with different documents.")
     owners: dict[str, Path] = {}
     for file in found:
-        document = _read_document(file, known)
+        document = (
+            _read_folder(file, known)
+            if file.name.endswith(FOLDER_ANNOTATION)
+            else _read_document(file, known)
+        )
         for note in filter(None, (document.annotation, document.short)):
             for query in (*note.queries, *note.unanswered):
                 if query.id in owners:
@@ -246,7 +287,50 @@ def _read_document(file: Path, known: Mapping[str, Provenance]) -> Document:
             for query in note.queries:
                 ranges |= evidence_ranges(query)
             check_ranges(place, ranges, document=path.name, text=text)
-    return Document(annotation, provenance, text, short)
+    entry = PurePosixPath(provenance.path).name or ENTRY_FILE
+    return Document(annotation, provenance, ((entry, text),), short)
+
+
+def _read_folder(file: Path, known: Mapping[str, Provenance]) -> Document:
+    """Return a skill of several files; ranges count the lines of all files, one behind the other."""
+    note = read_json(file, FolderAnnotation)
+    root = file.with_name(note.skill)
+    paths = sorted(
+        (path.relative_to(root).as_posix() for path in root.rglob(f"*{DOCUMENT}")),
+        key=lambda path: (path != ENTRY_FILE, path),
+    )
+    try:
+        files = tuple((path, (root / path).read_bytes().decode()) for path in paths)
+    except (OSError, UnicodeDecodeError) as error:
+        raise BenchError(f"{root}: a file cannot be read ({error}): restore it.") from error
+    counts = {path: len(LINE_END.findall(text)) + 1 for path, text in files}
+    first = dict(zip(counts, accumulate(counts.values(), initial=0), strict=False))
+
+    def joined(query: FolderQuery, ranges: Iterable[FileRange]) -> tuple[LineRange, ...]:
+        for path, start, end in ranges:
+            if not 1 <= start <= end <= counts.get(path, 0):
+                raise BenchError(
+                    f"{file}: query {query.id!r} names the lines {start} to {end} of {path}, which has the "
+                    f"lines 1 to {counts.get(path, 0)}."
+                )
+        return tuple((first[path] + start, first[path] + end) for path, start, end in ranges)
+
+    queries: dict[str, list[AnnotatedQuery]] = {"long": [], "short": []}
+    for query in note.queries:
+        queries[query.kind].append(
+            AnnotatedQuery(
+                query.id,
+                query.query,
+                query.difficulty,
+                critical=joined(query, query.critical),
+                supporting=joined(query, query.supporting),
+            )
+        )
+    long, short = (
+        Annotation(note.skill, queries=tuple(queries[kind]), missing=note.missing)
+        for kind in ("long", "short")
+    )
+    return Document(long, known.get(note.skill, Provenance(note.skill)), files, short)
 
 
 def _read_annotation(file: Path, suffix: str) -> Annotation:

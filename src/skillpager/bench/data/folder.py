@@ -18,7 +18,13 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote
 
-from skillpager.bench.data.evidence import ANNOTATION, check_ranges, evidence_ranges, read_evidence
+from skillpager.bench.data.evidence import (
+    ANNOTATION,
+    FOLDER_ANNOTATION,
+    check_ranges,
+    evidence_ranges,
+    read_evidence,
+)
 from skillpager.bench.data.records import (
     JSONL,
     JudgmentRecord,
@@ -158,7 +164,7 @@ def load_data(path: Path) -> tuple[list[SkillRecord], list[QueryRecord]]:
     if (path / SKILLS).is_file():
         folder = BenchFolder(path)
         skills, queries = folder.skills(), folder.queries()
-    elif next(path.glob(f"*{ANNOTATION}"), None):
+    elif any(next(path.glob(f"*{name}"), None) for name in (ANNOTATION, FOLDER_ANNOTATION)):
         skills, queries = read_evidence(path, subset=path.resolve().name)
     else:
         raise BenchError(

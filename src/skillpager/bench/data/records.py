@@ -180,13 +180,13 @@ class SkillRecord(Record):
 
     @property
     def text(self) -> str:
-        """The entry file."""
-        return self.files[0][1]
+        """Its files, one behind the other: annotations count the lines of this."""
+        return "\n".join(text for _, text in self.files)
 
     @property
     def text_sha256(self) -> str:
         """SHA-256 of the entry file, hexadecimal: by it a document is known wherever it comes from."""
-        return hashlib.sha256(self.text.encode()).hexdigest()
+        return hashlib.sha256(self.files[0][1].encode()).hexdigest()
 
     @property
     def sha256(self) -> str:
@@ -202,7 +202,8 @@ class QueryRecord(Record):
         origin: Who wrote it: `annotator`, `llm:<model>#<prompt digest>`, `people` …
         difficulty: `easy`, `medium`, `hard`, or empty.
         angle: The part or use of the skill that it aims at, or empty.
-        critical: Lines of the entry file, 1-based and inclusive, that the query cannot do without.
+        critical: Lines of the skill's files, one behind the other, that the query cannot do without; 1-based
+            and inclusive.
         supporting: Lines that help.
     """
 
