@@ -38,14 +38,14 @@ import torch
 
 import train_navigator
 import train_types
-from data import FURTHER, LONG, SHORT, TEXT_FORM, Example, embedded_queries, load, repository_folds
+from data import BROAD, FURTHER, LONG, SHORT, TEXT_FORM, Example, embedded_queries, load, repository_folds
 from export_encoder import PACKAGE, SOURCE, export, read_tokenizer, read_weights
 from sequence_net import Net, arrays_of
 from skillpager.bench.run.learned import write_learned_from
 from skillpager.classifiers.local import CLASSIFIER_ID
 from skillpager.encoders.builtin import DIM, ENCODER_ID, BuiltinEncoder
 from skillpager.sequence_net import SequenceNet
-from skillpager.strategies.navigator.features import NAMES
+from skillpager.strategies.navigator.features import NAMES, QUERY_KINDS
 from skillpager.strategies.navigator.strategy import NeedModel
 from skillpager.types import FloatArray
 from train_encoder import EncoderSettings, EncoderTrainer
@@ -58,6 +58,8 @@ MODELS = Path(__file__).parents[1] / "src" / "skillpager" / "models"
 FOLDS = 3
 ALL = "all"
 BASE = "base"
+# series of queries that calibrate; further ones are more of what long ones are
+ANSWERED = (LONG, SHORT, BROAD)
 # queries of other skills that each skill is asked, to learn what it does not cover
 STRANGERS = 4
 
@@ -195,10 +197,16 @@ def _read_head(path: Path) -> tuple[FloatArray, FloatArray]:
 
 
 def requests_of_others(examples: Sequence[Example], split: Split) -> dict[int, list[str]]:
-    """Return for each document that a split is tried on some queries of documents of other repositories."""
+    """Return for each document that a split is tried on some queries of documents of other repositories.
+
+    A document whose annotator wrote requests that it does not answer needs none: these are harder.
+    """
     draw = random.Random(len(split.tried))
-    found = {}
+    found: dict[int, list[str]] = {}
     for place in split.tried:
+        if examples[place].unanswered:
+            found[place] = []
+            continue
         asking = [other for other in split.tried if other != place and examples[other].asked]
         others = [other for other in asking if examples[other].repository != examples[place].repository]
         # a fold of one repository has no others
@@ -319,7 +327,7 @@ def train_navigators(
         walks[name] = [
             train_navigator.walk(case, examples[case.document], models[name])
             for case in by_split[name]
-            if case.asked.series in (LONG, SHORT)
+            if case.asked.series in ANSWERED
         ]
     for name, model in models.items():
         path = work / "folds" / name / "navigator.npz"
@@ -339,11 +347,12 @@ def train_navigators(
     return {
         "scale": model.scale,
         "chance": [part.tolist() for part in model.chance] if model.chance else None,
-        "price": model.price,
+        "price": model.price.tolist(),
+        "breadth": [model.breadth[0].tolist(), model.breadth[1]],
         "coverage": [model.coverage[0].tolist(), model.coverage[1]] if model.coverage else None,
         "ranking": {
             series: train_navigator.ranking(of, [logits[case.asked.query.id] for case in of])
-            for series in (LONG, SHORT)
+            for series in ANSWERED
             for of in [[case for case in cases if case.asked.series == series]]
         },
         "covered": train_navigator.score_coverage(cases, covered),
@@ -352,9 +361,10 @@ def train_navigators(
 
 def _calibrated(net: SequenceNet, cases: Sequence[Case], logits: dict[str, FloatArray]) -> NeedModel:
     """Return a network as a model whose needs and coverage are calibrated on some cases."""
-    asked = [case for case in cases if case.asked.series in (LONG, SHORT)]
+    asked = [case for case in cases if case.asked.series in ANSWERED]
     scale = train_navigator.fit_scale(asked, [logits[case.asked.query.id] for case in asked])
-    model = NeedModel(net, embedding(), scale, None, (0.0, 0.0))
+    breadth = train_navigator.fit_breadth(asked)
+    model = NeedModel(net, embedding(), scale, None, np.ones((2, len(QUERY_KINDS))), breadth)
     all_but_further = [case for case in cases if case.asked.series != FURTHER]
     needs = [model.calibrated(logits[case.asked.query.id]) for case in all_but_further]
     return replace(model, coverage=train_navigator.fit_coverage(all_but_further, needs))
@@ -362,11 +372,7 @@ def _calibrated(net: SequenceNet, cases: Sequence[Case], logits: dict[str, Float
 
 def _with_limits(model: NeedModel, walks: Sequence[train_navigator.Walk]) -> NeedModel:
     chance = train_navigator.fit_chance(walks)
-    short, long = (
-        train_navigator.fit_price(walks, chance, series, train_navigator.AIMS[series])
-        for series in (SHORT, LONG)
-    )
-    return replace(model, chance=chance, price=(short, long))
+    return replace(model, chance=chance, price=train_navigator.fit_price(walks, chance))
 
 
 # what navigators learn from; set before the processes start, which then share it
@@ -450,7 +456,8 @@ def ship(
         embedding(),
         calibration["scale"],  # type: ignore[arg-type]
         tuple(np.array(part) for part in calibration["chance"]),  # type: ignore[arg-type, attr-defined]
-        calibration["price"],  # type: ignore[arg-type]
+        np.array(calibration["price"]),
+        (np.array(calibration["breadth"][0], np.float32), calibration["breadth"][1]),  # type: ignore[index]
         (np.array(calibration["coverage"][0], np.float32), calibration["coverage"][1]),  # type: ignore[index]
     )
     (out / "navigator").mkdir(parents=True, exist_ok=True)

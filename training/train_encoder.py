@@ -223,7 +223,7 @@ def train(documents: Sequence[States], upper: Upper, settings: EncoderSettings) 
 def _losses(
     states: States, strangers: Sequence[States], upper: Upper, settings: EncoderSettings, draw: random.Random
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Return the losses over needs, clauses, requests and types, beside a window of some other skills each."""
+    """Return the losses over needs, clauses, requests and types, with a window each of other skills."""
     windows, requests = sample(states, settings, draw)
     starts = np.cumsum([0, *map(len, states.spans)]).tolist()
     nodes = [node for window in windows for node in range(starts[window], starts[window + 1])]

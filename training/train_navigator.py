@@ -14,7 +14,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 from sklearn.preprocessing import StandardScaler
 
-from data import LONG, SHORT, UNANSWERED, Asked
+from data import BROAD, LONG, SHORT, UNANSWERED, Asked
 from data import Example as Document
 from fitting import Fit, fit_nets
 from sequence_net import Example, Net, Shape
@@ -25,13 +25,17 @@ from skillpager.pages.assemble import NodeMeter
 from skillpager.strategies.navigator.features import (
     LEAST_SIGNAL,
     NAMES,
+    QUERY_KINDS,
     IndexFeatures,
     coverage_signals,
     features_of,
+    kinds_of,
     query_signals,
 )
 from skillpager.strategies.navigator.strategy import (
     LEAST_CHANCE,
+    SIZE_EXPONENT,
+    TYPICAL_TOKENS,
     Navigator,
     NeedModel,
 )
@@ -43,9 +47,8 @@ SHAPE = Shape(outputs=1, width=48, blocks=2, dropout=0.2)
 FIT = Fit(epochs=4, rate=2e-3, batch=16, seeds=4, loss="needs")
 # about so many pages of a walk calibrate the chance; every query counts the same
 JUDGED_PAGES = 25
-# share of the pages without limits that are to suffice, by series: for short queries, which are often broad,
-# another point of it costs twice the tokens
-AIMS = {LONG: 0.90, SHORT: 0.87}
+# share of the pages without limits that are to suffice, by kind of query (`QUERY_KINDS`): by default and lean
+AIMS = ((0.95, 0.95, 0.85), (0.87, 0.87, 0.60))
 # prices of a token that are tried: least, largest, how many
 PRICES = (1e-5, 1e-2, 200)
 
@@ -140,6 +143,8 @@ class Walk:
         full_tokens: Tokens of the document.
         enough: How many picks suffice, by the evidence measure.
         series: That of the query.
+        kinds: `(len(QUERY_KINDS),)` shares of the kinds of the query.
+        alone: Whether the skill is a single file.
     """
 
     signals: FloatArray
@@ -147,6 +152,8 @@ class Walk:
     full_tokens: int
     enough: int
     series: str
+    kinds: FloatArray
+    alone: bool
 
 
 def walk(case: Case, document: Document, model: NeedModel) -> Walk:
@@ -164,34 +171,50 @@ def walk(case: Case, document: Document, model: NeedModel) -> Walk:
 
     enough = bisect_left(range(len(picks) + 1), True, key=suffices)
     shown = np.array([pick.total_tokens for pick in picks])
-    signals = _signals(case, np.array([pick.marginal for pick in picks]), shown)
-    return Walk(signals, shown, case.index.full_tokens, enough, case.asked.series)
+    breadth = model.breadth_of(case.query)
+    signals = _signals(case, np.array([pick.marginal for pick in picks]), shown, breadth)
+    alone = len(document.document.files) == 1
+    kinds = kinds_of(case.query, breadth)
+    return Walk(signals, shown, case.index.full_tokens, enough, case.asked.series, kinds, alone)
 
 
-def _signals(case: Case, needs: FloatArray, shown: FloatArray) -> FloatArray:
+def _signals(case: Case, needs: FloatArray, shown: FloatArray, breadth: float) -> FloatArray:
     """Return the signals of sufficiency after each pick of a whole walk, as the navigator counts them."""
     weights = -np.log1p(-needs)
     left = weights.sum() - weights.cumsum()
     largest = np.append(np.maximum.accumulate(weights[::-1])[::-1][1:], 0.0)
     growing = np.log(np.maximum([left, largest, shown], LEAST_SIGNAL)).T
-    fixed = query_signals(case.query, needs, case.index.full_tokens)
+    fixed = query_signals(case.query, needs, case.index.full_tokens, breadth)
     return np.hstack([growing, np.broadcast_to(fixed, (len(needs), len(fixed)))])
 
 
 def fit_coverage(cases: Sequence[Case], needs: Sequence[FloatArray]) -> tuple[FloatArray, float]:
     """Return weights and bias of the log odds that a skill answers a query at all.
 
-    Long, short and unanswered queries count the same in total.
+    Long, short, broad and unanswered queries count the same in total.
     """
     signals = np.stack(
         [coverage_signals(case.known, case.query, of) for case, of in zip(cases, needs, strict=True)]
     )
     series = [case.asked.series for case in cases]
     weights = np.array([1 / series.count(name) for name in series]) * len(cases)
+    return _regression(signals, [name != UNANSWERED for name in series], weights)
+
+
+def fit_breadth(cases: Sequence[Case]) -> tuple[FloatArray, float]:
+    """Return weights and bias of the log odds that a query is broad, from its embedding."""
+    asked = [case for case in cases if case.asked.series in (SHORT, BROAD)]
+    rows = np.stack([case.query.embedding for case in asked])
+    model = LogisticRegression(C=5.0, max_iter=1000).fit(rows, [case.asked.series == BROAD for case in asked])
+    return model.coef_[0].astype(np.float32), float(model.intercept_[0])
+
+
+def _regression(
+    signals: FloatArray, truth: Sequence[bool] | np.ndarray, weights: FloatArray
+) -> tuple[FloatArray, float]:
+    """Return weights and bias of a logistic regression on signals of any scale."""
     scaler = StandardScaler().fit(signals)
-    model = LogisticRegression(C=1.0).fit(
-        scaler.transform(signals), [name != UNANSWERED for name in series], weights
-    )
+    model = LogisticRegression(C=1.0, max_iter=2000).fit(scaler.transform(signals), truth, weights)
     weight = model.coef_[0] / scaler.scale_
     return weight.astype(np.float32), float(model.intercept_[0] - weight @ scaler.mean_)
 
@@ -216,43 +239,53 @@ def score_coverage(cases: Sequence[Case], covered: Mapping[str, float | None]) -
 
 
 def fit_chance(walks: Sequence[Walk]) -> tuple[FloatArray, FloatArray]:
-    """Return weights and biases of the log odds of sufficiency, of short and of long queries."""
-    weights, biases = [], []
-    for series in (SHORT, LONG):
-        signals, sufficient, shares = [], [], []
-        for each in (each for each in walks if each.series == series):
-            places = np.arange(len(each.signals))[:: max(1, len(each.signals) // JUDGED_PAGES)]
-            signals.append(each.signals[places])
-            sufficient.append(places + 1 >= each.enough)
-            shares.append(np.full(len(places), JUDGED_PAGES / len(places)))
-        scaler = StandardScaler().fit(np.concatenate(signals))
-        fitted = LogisticRegression(C=1.0).fit(
-            scaler.transform(np.concatenate(signals)), np.concatenate(sufficient), np.concatenate(shares)
-        )
-        weight = fitted.coef_[0] / scaler.scale_
-        weights.append(weight)
-        biases.append(fitted.intercept_[0] - weight @ scaler.mean_)
-    return np.stack(weights), np.array(biases)
+    """Return weights and biases of the log odds of sufficiency, by kind of query, fitted together."""
+    signals, sufficient, shares = [], [], []
+    for each in walks:
+        places = np.arange(len(each.signals))[:: max(1, len(each.signals) // JUDGED_PAGES)]
+        with_bias = np.hstack([each.signals[places], np.ones((len(places), 1))])
+        signals.append((each.kinds[:, None] * with_bias[:, None, :]).reshape(len(places), -1))
+        sufficient.append(places + 1 >= each.enough)
+        shares.append(np.full(len(places), JUDGED_PAGES / len(places)))
+    fitted, bias = _regression(np.concatenate(signals), np.concatenate(sufficient), np.concatenate(shares))
+    weights = fitted.reshape(len(QUERY_KINDS), -1).astype(np.float64)
+    return weights[:, :-1], weights[:, -1] + bias
 
 
-def fit_price(walks: Sequence[Walk], chance: tuple[FloatArray, FloatArray], series: str, aim: float) -> float:
-    """Return the largest price of a token at which pages suffice for a share of `aim` of the queries."""
-    place = (SHORT, LONG).index(series)
-    of = [
-        (1 / (1 + np.exp(-(each.signals @ chance[0][place] + chance[1][place]))), each)
-        for each in walks
-        if each.series == series
-    ]
+def chances_of(walk: Walk, chance: tuple[FloatArray, FloatArray]) -> FloatArray:
+    """Return `(n,)` the chance that a page of the walk suffices, by its number of picks."""
+    odds = walk.signals @ (walk.kinds @ chance[0]) + walk.kinds @ chance[1]
+    chances: FloatArray = 1 / (1 + np.exp(-odds))
+    return chances
 
-    def length(chances: FloatArray, walk: Walk, price: float) -> int:
-        worths = np.where(chances >= LEAST_CHANCE, chances - price * walk.shown, -np.inf)
-        return int(np.argmax(worths)) + 1 if np.isfinite(worths).any() else len(worths)
 
-    def suffice(price: float) -> float:
-        return float(np.mean([length(chances, each, price) >= each.enough for chances, each in of]))
+def length_at(walk: Walk, chances: FloatArray, price: float) -> int:
+    """Return how many picks the page without limits has at a price of a token in a typical skill."""
+    price *= (TYPICAL_TOKENS / max(1, walk.full_tokens)) ** SIZE_EXPONENT
+    worths = np.where(chances >= LEAST_CHANCE, chances - price * walk.shown, -np.inf)
+    return int(np.argmax(worths)) + 1 if np.isfinite(worths).any() else len(worths)
 
+
+def fit_price(walks: Sequence[Walk], chance: tuple[FloatArray, FloatArray]) -> FloatArray:
+    """Return `(2, len(QUERY_KINDS))`: the largest prices at which pages suffice as often as `AIMS` says.
+
+    The pages are those of skills of one file; each query counts for the kind that it mostly is.
+    """
+    alone = [(walk, chances_of(walk, chance)) for walk in walks if walk.alone]
     prices = np.geomspace(*PRICES)
-    return float(max((price for price in prices if suffice(price) >= aim), default=prices[0]))
+    found = np.full((len(AIMS), len(QUERY_KINDS)), prices[0])
+    for kind in range(len(QUERY_KINDS)):
+        of_kind = [each for each in alone if int(each[0].kinds.argmax()) == kind]
+        shares = [
+            np.mean([length_at(walk, chances, price) >= walk.enough for walk, chances in of_kind])
+            for price in prices
+        ]
+        for place, aims in enumerate(AIMS):
+            found[place, kind] = max(
+                (price for price, share in zip(prices, shares, strict=True) if share >= aims[kind]),
+                default=prices[0],
+            )
+    return found
 
 
 def file_arrays(model: NeedModel) -> dict[str, np.ndarray]:
@@ -262,7 +295,9 @@ def file_arrays(model: NeedModel) -> dict[str, np.ndarray]:
         "embedding": np.array(model.embedding),
         "scale": np.array(model.scale),
         **({"chance.weight": model.chance[0], "chance.bias": model.chance[1]} if model.chance else {}),
-        "price": np.array(model.price),
+        "price": model.price,
+        "broad.weight": model.breadth[0],
+        "broad.bias": np.array(model.breadth[1]),
         **(
             {"covered.weight": model.coverage[0], "covered.bias": np.array(model.coverage[1])}
             if model.coverage

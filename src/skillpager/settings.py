@@ -48,7 +48,7 @@ MAX_SECONDS = 86_400  # a day
 # strategies that an untrusted project file may name: they load no model except the shipped ones and call no
 # endpoint
 PROJECT_STRATEGIES = (
-    *("navigator", "mmr", "topk", "full"),
+    *("navigator", "lean", "mmr", "topk", "full"),
     *("greedy_graph", "topk_dependency", "mmr_graph", "exec_only", "concept_only", "density"),
     *("head", "sections", "bm25", "hybrid", "dpp", "msd", "cover"),
 )

@@ -6,7 +6,6 @@ over its pieces in the query, which is read once.
 
 import hashlib
 import os
-import re
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
@@ -33,8 +32,6 @@ MAX_TEXT_PIECES, MAX_TITLE_PIECES, MAX_LEAD_IN_PIECES = 160, 24, 48
 # a bound on tokenising; 384 word pieces of prose are about 1,700 characters, of an indented table 4,500
 MAX_CHARACTERS = 8192
 PIECES_PER_RUN = 256  # word pieces that run together: the activations then fit a core's cache
-
-_PATH_SEAM = re.compile(r"[/_.\s-]+")  # between the words of a file's path
 
 Span = tuple[int, int]  # of word pieces: the first, and the end
 
@@ -244,11 +241,9 @@ def clean(text: str) -> str:
 def pieces_in_context(tokenizer: "Tokenizer", fragments: Sequence[Fragment]) -> list[tuple[list[int], int]]:
     """Return for each fragment the word pieces that are read, and how many of them stand before its own.
 
-    These are the words of its file's path unless it stands in the first file, its headings, or only the last
-    of all these if they are too long, and the lead-in of its list.
+    These are its headings, or only the innermost if they are too long, and the lead-in of its list.
     """
     known: dict[str, list[int]] = {}
-    entry = fragments[0].span.file if fragments else ""
 
     def pieces(text: str) -> list[int]:
         if text not in known:
@@ -258,9 +253,7 @@ def pieces_in_context(tokenizer: "Tokenizer", fragments: Sequence[Fragment]) -> 
     found = []
     for fragment in fragments:
         own = pieces(fragment.text)[:MAX_TEXT_PIECES]
-        file = fragment.span.file
-        above = [] if file == entry else [_PATH_SEAM.sub(" ", file.removesuffix(".md"))]
-        titles = [pieces(title)[:MAX_TITLE_PIECES] for title in (*above, *fragment.heading_path)]
+        titles = [pieces(title)[:MAX_TITLE_PIECES] for title in fragment.heading_path]
         room = MAX_PIECES - 2 - len(own) - MAX_LEAD_IN_PIECES
         if sum(map(len, titles)) > room:
             titles = titles[-1:]

@@ -42,6 +42,7 @@ class Family:
 FAMILIES = {
     # learned from annotated skills
     "navigator": Family("navigator.strategy:Navigator"),
+    "lean": Family("navigator.strategy:Lean"),
     # the paper's
     "mmr": Family("mmr:Mmr", weighs=True),
     "topk": Family("baselines.simple:TopK"),

@@ -39,7 +39,7 @@ READS: dict[str, tuple[str, ...]] = {
         ("mmr_graph", "topk_dependency", "greedy_graph", "exec_only", "concept_only", "density"),
         ("embeddings", "types"),
     ),
-    "navigator": ("navigator", "types"),
+    **dict.fromkeys(("navigator", "lean"), ("navigator", "types")),
 }
 # a strategy of others is given the whole index
 READ_BY_OTHERS = ("embeddings", "types")

@@ -32,7 +32,7 @@ METHOD_STRATEGIES = (*STRATEGIES, CHUNK_MMR)
 # the classifier that gives the annotators' own types
 LABELS = "labels"
 # strategies that estimate sufficiency, and so can end at it (`types.EstimatingStrategy`)
-ESTIMATING = ("navigator",)
+ESTIMATING = ("navigator", "lean")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -235,7 +235,8 @@ def features_of(known: IndexFeatures, query: Query) -> FloatArray:
 # what `coverage_signals` returns, in its order: another order needs a new model
 COVERAGE_NAMES = (
     "best_need", "needs", "best_needs", "best_cosine", "clause_cosine", "worst_clause_cosine", "known_stems",
-    "section_coverage", "heading_coverage", "query_terms", "nodes", "cosine_spread", "best_cosine_z",
+    "section_coverage", "heading_coverage", "nodes", "cosine_spread", "best_cosine_z", "unknown_stems",
+    "clause_stems", "worst_clause_stems", "subject", "above_subject", "fourth_need",
 )  # fmt: skip
 BEST_NEEDS = 3  # whose mean is a signal
 LEAST_NEED = 1e-6  # smaller ones count as this: 0 has no logarithm
@@ -244,39 +245,57 @@ LEAST_NEED = 1e-6  # smaller ones count as this: 0 has no logarithm
 def coverage_signals(known: IndexFeatures, query: Query, needs: FloatArray) -> FloatArray:
     """Return `(len(COVERAGE_NAMES),)` float32: what tells whether the skill answers the query at all.
 
-    `needs` are `(n,)`: the chance that the query needs each node, below 1.
+    None is about the query's length: it tells how annotators write, and not what a skill holds. `needs` are
+    `(n,)`: the chance that the query needs each node, below 1.
     """
     cosine = cosines(known.rows, query.embedding)
-    rows = np.stack([clause.embedding for clause in query.clauses or (query,)], axis=1)
-    of_clauses = cosines(known.rows, rows).max(0)
-    terms, stems = _words_of(query)
-    rarities = {stem: known.stems.rarity_of(stem) for stem in stems}
-    held = sum(rarity for stem, rarity in rarities.items() if stem in known.stems)
+    clauses = query.clauses or (query,)
+    of_clauses = cosines(known.rows, np.stack([clause.embedding for clause in clauses], axis=1)).max(0)
+    stems = _words_of(query)[1]
+    known_of_clauses = [_known_share(known, _words_of(clause)[1]) for clause in clauses]
+    falling_needs = np.sort(needs)[::-1]
+    subject = float(cosines(known.centre[None], query.embedding)[0])
     best, spread = max(float(needs.max()), LEAST_NEED), float(cosine.std())
     signals = [
         math.log(best / (1 - best)),
         math.log(max(float(needs.sum()), LEAST_NEED)),
-        float(np.sort(needs)[-BEST_NEEDS:].mean()),
+        float(falling_needs[:BEST_NEEDS].mean()),
         float(cosine.max()),
         float(of_clauses.mean()),
         float(of_clauses.min()),
-        held / (sum(rarities.values()) or 1.0),
+        _known_share(known, stems),
         float(known.in_section.score(stems)[1].max()),
         float(known.headings.score(stems)[1].max()),
-        math.log1p(len(terms)),
         math.log1p(len(cosine)),
         spread,
         float(cosine.max() - cosine.mean()) / max(spread, 1e-6),
+        sum(stem not in known.stems for stem in stems) / max(1, len(stems)),
+        sum(known_of_clauses) / len(clauses),
+        min(known_of_clauses),
+        subject,
+        float(of_clauses.max()) - subject,
+        float(falling_needs[min(3, len(needs) - 1)]),
     ]
     return np.array(signals, np.float32)
 
 
+def _known_share(known: IndexFeatures, stems: Sequence[str]) -> float:
+    """Return the share of stems, weighted by rarity, that the skill has."""
+    rarities = {stem: known.stems.rarity_of(stem) for stem in stems}
+    held = sum(rarity for stem, rarity in rarities.items() if stem in known.stems)
+    return held / (sum(rarities.values()) or 1.0)
+
+
 # terms of a short and of a long query: the medians of those that the model learned from
 SHORT_TERMS, LONG_TERMS = 5, 27
+# kinds of queries that have a chance and a price of their own: those in few words about one thing, those that
+# say much, and those in few words about whole procedures
+QUERY_KINDS = ("short", "long", "broad")
 
 # logarithms; of a page: weight of the nodes that are left out, the largest of them, tokens of those shown;
-# of a query: the largest weight, all weights, tokens of the skill, terms of the query
-CHANCE_SIGNALS = ("left", "largest left", "shown", "largest", "total", "full", "terms")
+# of a query: the largest weight, all weights, tokens of the skill, terms of the query; and, as log odds, how
+# broad the query is
+CHANCE_SIGNALS = ("left", "largest left", "shown", "largest", "total", "full", "terms", "breadth")
 LEAST_SIGNAL = 1e-6
 LARGEST_ODDS = 30.0  # beyond which a chance is 0 or 1
 
@@ -305,12 +324,12 @@ class Odds:
         return 1 / (1 + math.exp(-min(LARGEST_ODDS, max(-LARGEST_ODDS, odds))))
 
 
-def query_signals(query: Query, needs: FloatArray, full_tokens: int) -> FloatArray:
+def query_signals(query: Query, needs: FloatArray, full_tokens: int, breadth: float) -> FloatArray:
     """Return the signals of sufficiency that are the same for every page of a query."""
     weights = -np.log1p(-needs)
     terms = len(set(terms_of(query.text)))
     signals = (float(weights.max()), float(weights.sum()), full_tokens, terms + 1)
-    return np.array([_log(signal) for signal in signals])
+    return np.array([*(_log(signal) for signal in signals), breadth])
 
 
 def _log(value: float) -> float:
@@ -322,6 +341,13 @@ def length_of(query: Query) -> float:
     terms = max(1, len(set(terms_of(query.text))))
     share = math.log(terms / SHORT_TERMS) / math.log(LONG_TERMS / SHORT_TERMS)
     return min(1.0, max(0.0, share))
+
+
+def kinds_of(query: Query, breadth: float) -> FloatArray:
+    """Return `(len(QUERY_KINDS),)` shares; `breadth` are the log odds that a short query is broad."""
+    long = length_of(query)
+    broad = (1 - long) / (1 + math.exp(-breadth))
+    return np.array([(1 - long) - broad, long, broad], np.float64)
 
 
 def _words_of(query: Query) -> tuple[list[str], list[str]]:

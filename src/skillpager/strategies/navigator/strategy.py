@@ -16,6 +16,7 @@ only a budget with `fill` goes on to them.
 Reference: paper §3.2 for the ideas; the estimate is this package's (docs/measured.md).
 """
 
+import math
 import re
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
@@ -36,11 +37,12 @@ from skillpager.strategies.navigator.features import (
     COVERAGE_NAMES,
     GROUPS,
     NAMES,
+    QUERY_KINDS,
     IndexFeatures,
     Odds,
     coverage_signals,
     features_of,
-    length_of,
+    kinds_of,
     query_signals,
 )
 from skillpager.strategies.navigator.lexical import clauses_of
@@ -73,6 +75,10 @@ OPENING_TOKENS = 12.0  # surcharge of a node that is not beside a shown one: nei
 # a page without limits rather suffices than not, whatever its tokens cost: a query that needs much of a large
 # skill would else get a node or two
 LEAST_CHANCE = 0.5
+# the price of a token falls with the size of the skill: the larger it is, the more a query needs of it
+TYPICAL_TOKENS, SIZE_EXPONENT = 2000, 0.5
+# a page that saves less than this share of the skill is the whole skill: so little is not worth a doubt
+LEAST_SAVING = 0.2
 WORTH_DIGITS = 9  # of a page's worth; machines whose logarithms differ in the last bits agree on these
 
 MAX_IMPORT_TOKENS = 120  # a longer node is an example, not a list of imports, and is not required
@@ -101,9 +107,11 @@ class NeedModel:
         net: Estimates needs.
         embedding: The embeddings that it reads: encoder id, `/` and text form.
         scale: Slope and intercept that calibrate its logits.
-        chance: Weights `(2, len(CHANCE_SIGNALS))` and biases `(2,)` of the log odds that a page suffices, for
-            short and for long queries; None for exp(-left), which holds if needs are independent.
-        price: Chance of sufficiency that a token of the page must be worth, for short and for long queries.
+        chance: Weights `(len(QUERY_KINDS), len(CHANCE_SIGNALS))` and biases `(len(QUERY_KINDS),)` of the log
+            odds that a page suffices; None for exp(-left), which holds if needs are independent.
+        price: `(2, len(QUERY_KINDS))`: chance of sufficiency that a token of the page must be worth in a
+            skill of `TYPICAL_TOKENS`, by default and on lean pages.
+        breadth: Weights `(dim,)` and bias of the log odds that a short query is about whole procedures.
         coverage: Weights `(len(COVERAGE_NAMES),)` and bias of the log odds that a skill answers a query; None
             if they were not trained.
     """
@@ -112,7 +120,8 @@ class NeedModel:
     embedding: str
     scale: tuple[float, float]
     chance: tuple[NDArray[np.float64], NDArray[np.float64]] | None
-    price: tuple[float, float]
+    price: FloatArray
+    breadth: tuple[FloatArray, float]
     coverage: tuple[FloatArray, float] | None = None
 
     @classmethod
@@ -128,16 +137,18 @@ class NeedModel:
         net = SequenceNet({name[4:]: arrays[name] for name in arrays if name.startswith("net.")})
         slope, intercept = arrays["scale"].tolist()
         chance = arrays["chance.weight"].astype(np.float64), arrays["chance.bias"].astype(np.float64)
-        if chance[0].shape != (2, len(CHANCE_SIGNALS)):
+        if chance[0].shape != (len(QUERY_KINDS), len(CHANCE_SIGNALS)):
             raise ValueError("its chances were trained on other signals")
-        short, long = arrays["price"].tolist()
+        breadth = arrays["broad.weight"].astype(np.float32), float(arrays["broad.bias"])
         coverage = None
         if "covered.weight" in arrays:
             weight = arrays["covered.weight"].astype(np.float32)
             if weight.shape != (len(COVERAGE_NAMES),):
                 raise ValueError("its coverage was trained on other signals")
             coverage = weight, float(arrays["covered.bias"])
-        return cls(net, str(arrays["embedding"]), (slope, intercept), chance, (short, long), coverage)
+        return cls(
+            net, str(arrays["embedding"]), (slope, intercept), chance, arrays["price"], breadth, coverage
+        )
 
     def needs(self, known: IndexFeatures, query: Query) -> FloatArray:
         """Return `(n,)`: the chance that the query needs each node, to a millionth."""
@@ -150,21 +161,27 @@ class NeedModel:
         needs: FloatArray = (np.rint(chances * STEPS) / STEPS).clip(0, LARGEST_NEED)
         return needs
 
-    def price_of(self, query: Query) -> float:
-        """Return the chance that a token must be worth: between both prices, by length of query."""
-        share, (short, long) = length_of(query), self.price
-        price: float = short ** (1 - share) * long**share
-        return price
+    def breadth_of(self, query: Query) -> float:
+        """Return the log odds that a short query is about whole procedures, to a millionth."""
+        weight, bias = self.breadth
+        return float(np.rint(STEPS * (float(cosines(weight[None], query.embedding)[0]) + bias)) / STEPS)
+
+    def price_of(self, query: Query, full_tokens: int, *, lean: bool) -> float:
+        """Return the chance that a token must be worth, for a query on a skill of `full_tokens`."""
+        kinds = kinds_of(query, self.breadth_of(query))
+        price = math.exp(float(kinds @ np.log(self.price[int(lean)])))
+        return price * math.pow(TYPICAL_TOKENS / max(1, full_tokens), SIZE_EXPONENT)
 
     def odds_of(self, query: Query, needs: FloatArray, full_tokens: int) -> Odds:
         """Return the odds that pages for a query with these needs suffice, of a skill of `full_tokens`."""
         if self.chance is None:
             return Odds(None, 0.0, 0.0, 0.0)
-        share = length_of(query)
-        weights, bias = ((1 - share) * both[0] + share * both[1] for both in self.chance)
-        fixed = query_signals(query, needs, full_tokens)
+        breadth = self.breadth_of(query)
+        shares = kinds_of(query, breadth)
+        weights, bias = shares @ self.chance[0], float(shares @ self.chance[1])
+        fixed = query_signals(query, needs, full_tokens, breadth)
         left, largest, shown = weights[:3].tolist()
-        return Odds(float(bias) + float(weights[3:] @ fixed), left, largest, shown)
+        return Odds(bias + float(weights[3:] @ fixed), left, largest, shown)
 
     def covered(self, known: IndexFeatures, query: Query, needs: FloatArray) -> float | None:
         """Return the chance that the skill answers the query at all, to a millionth.
@@ -236,6 +253,8 @@ class Navigator:
         cost_exponent: Exponent of the tokens that a node costs.
         opening_tokens: Surcharge of a node that is not beside a shown one; its mark if that costs more.
         closure: Whether a pick adds its required context.
+        lean: Whether a page without limits ends where it probably suffices; by default it ends where it
+            almost certainly does.
     """
 
     name: str = "navigator"
@@ -243,6 +262,7 @@ class Navigator:
     cost_exponent: float = COST_EXPONENT
     opening_tokens: float = OPENING_TOKENS
     closure: bool = True
+    lean: bool = False
     prepared: PerIndex[_Prepared] = field(default_factory=PerIndex, repr=False, compare=False)
 
     @property
@@ -274,7 +294,10 @@ class Navigator:
         begin = partial(_Walk, self, prepared, needs, odds, gap)
         most = len(index.nodes)
         if budget.sufficiency is None and not budget.fill:
-            most = _best_length(begin(), model.price_of(query))
+            most, shown = _best_length(begin(), model.price_of(query, index.full_tokens, lean=self.lean))
+            ceiling = index.full_tokens if budget.max_tokens is None else budget.max_tokens
+            if not self.lean and shown >= (1 - LEAST_SAVING) * index.full_tokens <= ceiling:
+                most = len(index.nodes)
         return picker.selection(self.name, reason=begin().run(picker, most), covered=covered)
 
     def clauses(self, query: str) -> Sequence[str]:
@@ -294,6 +317,14 @@ class Navigator:
     @property
     def _model(self) -> NeedModel:
         return self.model or shipped_model()
+
+
+@dataclass(frozen=True, slots=True)
+class Lean(Navigator):
+    """The navigator with pages that end where they probably suffice."""
+
+    name: str = "lean"
+    lean: bool = True
 
 
 class _Walk:
@@ -385,19 +416,19 @@ class _Walk:
                 self.pick(needed, picker, completes=True)
 
 
-def _best_length(walk: _Walk, price: float) -> int:
-    """Return after how many steps of a walk its chance less the price of its tokens is largest.
+def _best_length(walk: _Walk, price: float) -> tuple[int, int]:
+    """Return the steps and tokens of a walk at which its chance less the price of its tokens is largest.
 
     Only lengths whose chance is at least `LEAST_CHANCE` count; if none is, the walk goes to its end.
     """
-    length, largest = None, -np.inf
+    found, largest = None, -np.inf
     # no chance is above 1, so a page that has more tokens is worth less than that
     while 1 - price * walk.shown > largest and (ordinal := walk.best()) is not None:
         walk.pick(ordinal, None)
         worth = round(walk.chance - price * walk.shown, WORTH_DIGITS)
         if worth > largest and walk.chance >= LEAST_CHANCE:
-            length, largest = walk.steps, worth
-    return length or walk.steps
+            found, largest = (walk.steps, walk.shown), worth
+    return found or (walk.steps, walk.shown)
 
 
 def required_context(
