@@ -41,7 +41,7 @@ METHODS = {
     "marked": (
         "navigator",
         "navigator@sufficiency=0.95",
-        "navigator@sufficiency=0.7",
+        "lean",
         "sections",
         "hybrid",
         "mmr",

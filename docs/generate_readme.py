@@ -1,6 +1,7 @@
 """Write the quality of pages into README.md and docs/measured.md: `python docs/generate_readme.py`.
 
-It comes from `benchmarks/unseen.csv`, which `benchmarks/unseen.py` counts from the rows beside it.
+It comes from `benchmarks/promise.csv`, which `training/calibrate.py` writes, and from
+`benchmarks/unseen.csv`, which `benchmarks/unseen.py` counts from the rows beside it.
 """
 
 import csv
@@ -18,7 +19,7 @@ DATA = {
 ROWS = {
     ("marked", "navigator"): "as printed by default",
     ("marked", "navigator@sufficiency=0.95"): "`--sufficiency 0.95`",
-    ("marked", "navigator@sufficiency=0.7"): "`--sufficiency 0.7`",
+    ("marked", "lean"): "`--strategy lean`",
     ("marked", "sections"): "`--strategy sections`",
     ("marked", "hybrid"): "`--strategy hybrid`",
     ("marked", "mmr"): "`--strategy mmr`",
@@ -28,7 +29,15 @@ ROWS = {
 
 
 # the rows of the README
-FIRST = [("marked", "navigator"), ("marked", "navigator@sufficiency=0.95"), ("marked", "mmr")]
+FIRST = [("marked", "navigator"), ("marked", "lean"), ("marked", "mmr")]
+# the rows of the table of authors that no model has seen
+REQUESTS = {
+    ("one file", "long"): "long requests",
+    ("one file", "short"): "short requests",
+    ("one file", "broad"): "broad requests in few words (“the full checklist”)",
+    ("several files", "long"): "folders of many files, long requests",
+    ("several files", "short"): "folders of many files, short requests",
+}
 
 
 def main() -> None:
@@ -40,9 +49,38 @@ def main() -> None:
 def blocks() -> dict[Path, dict[str, str]]:
     """Return the Markdown of each block by its file and name."""
     return {
-        README: {"quality": _quality(FIRST)},
-        MEASURED: {"quality": _quality(list(ROWS))},
+        README: {"promise": _promise(told=False), "quality": _quality(FIRST)},
+        MEASURED: {"promise": _promise(told=True), "covered": _covered(), "quality": _quality(list(ROWS))},
     }
+
+
+def _promise(*, told: bool) -> str:
+    """Return the table of authors never seen; with how well the chances that pages tell hold if `told`."""
+    with (ROOT / "benchmarks" / "promise.csv").open(encoding="utf-8", newline="") as file:
+        rows = {(row["pages"], row["skills"], row["queries"]): row for row in csv.DictReader(file)}
+    heads = ["requests", "number", "sufficient | saved | tokens", "lean: sufficient | saved | tokens"]
+    heads += ["calibration error of the chance | AUC"] * told
+    lines = [f"| {' | '.join(heads)} |", f"|---|{'---|' * (7 + 2 * told)}"]
+    for (skills, queries), name in REQUESTS.items():
+        default, lean = (rows[pages, skills, queries] for pages in ("default", "lean"))
+        cells = [name, default["count"]]
+        for row in (default, lean):
+            cells += [f"{100 * float(row[key]):.1f} %" for key in ("sufficient", "saved")]
+            cells.append(f"{float(row['tokens']):,.0f}")
+        cells += [default["calibration_error"], default["auc"]] * told
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def _covered() -> str:
+    """Return how well the chance of being covered tells answered queries from near misses."""
+    with (ROOT / "benchmarks" / "promise.csv").open(encoding="utf-8", newline="") as file:
+        areas = {row["queries"]: row["auc"] for row in csv.DictReader(file) if row["pages"] == "covered"}
+    return (
+        "The chance that a skill answers a query at all (`page.covered`) is higher for an answered query\n"
+        "than for a near miss, a request of the same field that the skill does not answer, with an AUC of "
+        f"{areas['long and short']}, and of {areas['all']} with broad requests.\n"
+    )
 
 
 def _unseen() -> dict[tuple[str, str, str], dict[str, str]]:

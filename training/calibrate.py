@@ -8,6 +8,8 @@ authors: each page is judged under a calibration by other authors' skills.
 """
 
 import argparse
+import json
+import re
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -26,7 +28,7 @@ from skillpager.encoders.builtin import BuiltinEncoder
 from skillpager.strategies.navigator.features import CHANCE_SIGNALS, QUERY_KINDS
 from skillpager.strategies.navigator.strategy import LEAST_SAVING, NeedModel
 from skillpager.types import FloatArray
-from train import MODELS, Split, digests_of, requests_of_others
+from train import MODELS, Split, digests_of, requests_of_others, write_json
 from train_navigator import Case, Walk
 from train_types import Encoded, calibration_error, reliability
 
@@ -120,6 +122,26 @@ def table_of(rows: Sequence[dict[str, object]]) -> pd.DataFrame:
     return pd.DataFrame(found)
 
 
+def log(model: NeedModel, folder: Path, covered: float, count: int) -> None:
+    """Write a calibration into the log and the card of the model."""
+    assert model.chance is not None
+    assert model.coverage is not None
+    path, card = folder / "training.json", folder / "README.md"
+    known = json.loads(path.read_text(encoding="utf-8"))
+    known |= {
+        "scale": model.scale,
+        "chance": [part.tolist() for part in model.chance],
+        "price": model.price.tolist(),
+        "breadth": [model.breadth[0].tolist(), model.breadth[1]],
+        "coverage": [model.coverage[0].tolist(), model.coverage[1]],
+        "covered": {"auc": covered, "skills": count},
+    }
+    write_json(path, known)
+    text = card.read_text(encoding="utf-8")
+    text = re.sub(r"(?<=one that it does not answer in\n)\d\.\d+", f"{covered:.3f}", text)
+    card.write_text(text, encoding="utf-8")
+
+
 def main() -> None:
     """Calibrate and write."""
     parser = argparse.ArgumentParser(
@@ -181,8 +203,8 @@ def main() -> None:
     table.to_csv(options.table, index=False, lineterminator="\n")
     print(table.to_string())
     final, _ = calibrated(model, cases, logits, examples)
-    print(final.price)
     np.savez_compressed(path, **train_navigator.file_arrays(final))
+    log(final, path.parent, area, len(examples))
     write_learned_from(NAVIGATOR, [*read_learned_from(NAVIGATOR), *digests_of(examples)])
 
 

@@ -8,6 +8,7 @@ the walk that ships, judged by the evidence measure. `train.py` calls this.
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 import numpy as np
 from sklearn.linear_model import LogisticRegression
@@ -39,6 +40,7 @@ from skillpager.strategies.navigator.strategy import (
     Navigator,
     NeedModel,
 )
+from skillpager.strategies.picking import PerIndex
 from skillpager.tokens import default_counter
 from skillpager.types import Budget, FloatArray, Node, Query, Recipe, SkillIndex
 from train_types import Encoded, calibration_error, reliability
@@ -133,6 +135,10 @@ def fit_scale(cases: Sequence[Case], logits: Sequence[FloatArray]) -> tuple[floa
     return float(model.coef_[0, 0]), float(model.intercept_[0])
 
 
+# the features of a document, for the queries about it
+PREPARED: PerIndex[Any] = PerIndex()
+
+
 @dataclass(frozen=True)
 class Walk:
     """All nodes of a query in the order of picking.
@@ -158,7 +164,7 @@ class Walk:
 
 def walk(case: Case, document: Document, model: NeedModel) -> Walk:
     """Return the whole walk of one query; its pages only grow, so that one count says which suffice."""
-    navigator = Navigator(model=replace(model, chance=None))
+    navigator = Navigator(model=replace(model, chance=None), prepared=PREPARED)
     everything = Budget(fill=True)
     picks = navigator.select(
         case.index, case.query, budget=everything, meter=NodeMeter(case.index.nodes)

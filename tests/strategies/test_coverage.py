@@ -49,7 +49,13 @@ def naive_signals(known: IndexFeatures, query: Query, needs: FloatArray) -> dict
     def weight(stem: str) -> float:
         return known.stems.rarity_of(stem)
 
-    total = sum(weight(stem) for stem in stems)
+    def known_share(text: str) -> float:
+        of_text = sorted(set(stems_of(terms_of(text))))
+        held = sum(weight(stem) for stem in of_text if stem in known.stems)
+        return held / (sum(weight(stem) for stem in of_text) or 1)
+
+    of_clauses = [known_share(clause.text) for clause in query.clauses or (query,)]
+    subject = float(known.centre.astype(float) @ query.embedding)
     best, count = max(*needs.tolist(), 1e-6), len(cosine)
     mean = sum(cosine) / count
     spread = math.sqrt(sum((each - mean) ** 2 for each in cosine) / count)
@@ -60,13 +66,18 @@ def naive_signals(known: IndexFeatures, query: Query, needs: FloatArray) -> dict
         "best_cosine": max(cosine),
         "clause_cosine": sum(clauses) / len(clauses),
         "worst_clause_cosine": min(clauses),
-        "known_stems": sum(weight(stem) for stem in stems if stem in known.stems) / (total or 1),
+        "known_stems": known_share(query.text),
         "section_coverage": max(known.in_section.score(stems)[1].tolist()),
         "heading_coverage": max(known.headings.score(stems)[1].tolist()),
-        "query_terms": math.log(1 + len(terms)),
         "nodes": math.log(1 + count),
         "cosine_spread": spread,
         "best_cosine_z": (max(cosine) - mean) / max(spread, 1e-6),
+        "unknown_stems": sum(stem not in known.stems for stem in stems) / max(1, len(stems)),
+        "clause_stems": sum(of_clauses) / len(of_clauses),
+        "worst_clause_stems": min(of_clauses),
+        "subject": subject,
+        "above_subject": max(clauses) - subject,
+        "fourth_need": sorted(needs.tolist(), reverse=True)[min(3, count - 1)],
     }
 
 

@@ -22,6 +22,7 @@ from skillpager.strategies.navigator import strategy as module
 from skillpager.strategies.navigator.features import COVERAGE_NAMES, GROUPS, NAMES, IndexFeatures, features_of
 from skillpager.strategies.navigator.strategy import (
     LEAST_CHANCE,
+    Lean,
     Navigator,
     NeedModel,
     required_context,
@@ -113,7 +114,10 @@ def test_any_query_gets_a_page(pager: SkillPager, text: str) -> None:
 
 
 # weights and bias of a chance that falls with what is left and rises with what is shown
-CHANCE = np.array([-1.5, -0.5, 0.4, 0.2, -0.1, 0.1, 0.3]), 0.5
+CHANCE = np.array([-1.5, -0.5, 0.4, 0.2, -0.1, 0.1, 0.3, -0.2]), 0.5
+
+
+NO_BREADTH = np.zeros(8, np.float32), 0.0
 
 
 class Told(NeedModel):
@@ -121,9 +125,14 @@ class Told(NeedModel):
 
     def __init__(self, known: FloatArray, *, chance: bool = False, price: float = 0.0) -> None:
         shipped = shipped_model()
-        both = (np.stack([CHANCE[0]] * 2), np.array([CHANCE[1]] * 2)) if chance else None
-        super().__init__(shipped.net, shipped.embedding, shipped.scale, both, (price, price))
+        every = (np.stack([CHANCE[0]] * 3), np.array([CHANCE[1]] * 3)) if chance else None
+        prices = np.full((2, 3), max(price, 1e-12))
+        super().__init__(shipped.net, shipped.embedding, shipped.scale, every, prices, NO_BREADTH)
         object.__setattr__(self, "known", known)
+
+    def breadth_of(self, query: Query) -> float:
+        """Return even odds, whatever the length of an embedding is."""
+        return 0.0
 
     def needs(self, known: IndexFeatures, query: Query) -> FloatArray:
         """Return what was told."""
@@ -169,7 +178,7 @@ class PlainWalk:
             self.navigator, self.index, self.needs, self.gap, Budget(fill=True), self.calibrated
         )
         worths: dict[int, float] = {}
-        price = self.navigator._model.price[0]
+        price = float(self.navigator._model.price[1, 0]) * math.sqrt(2000 / max(1, self.index.full_tokens))
         whole.weights, whole.required = self.weights, self.required
         while left := [node for node in range(len(self.weights)) if whole.is_open(node)]:
             whole.pick(max(left, key=lambda node: (whole.value(node), -node)), counts=True)
@@ -196,7 +205,7 @@ class PlainWalk:
             return math.exp(-sum(left))
         of_page = (sum(left), max(left, default=0.0), self.size())
         of_query = (max(self.weights), sum(self.weights), self.index.full_tokens, 2)
-        signals = [math.log(max(signal, 1e-6)) for signal in of_page + of_query]
+        signals = [*(math.log(max(signal, 1e-6)) for signal in of_page + of_query), 0.0]
         odds = CHANCE[1] + sum(weight * signal for weight, signal in zip(CHANCE[0], signals, strict=True))
         return 1 / (1 + math.exp(-min(30.0, max(-30.0, odds))))
 
@@ -266,12 +275,7 @@ def test_the_walk_takes_what_is_worth_most_per_token_with_what_it_needs(
     ]
     listed = (replace(node, list_context=lead) for node, lead in zip(index.nodes, leads, strict=True))
     index = replace(index, nodes=tuple(listed))
-    navigator = Navigator(
-        "navigator",
-        Told(needs, chance=chance, price=price),
-        opening_tokens=opening,
-        closure=closure,
-    )
+    navigator = Lean(model=Told(needs, chance=chance, price=price), opening_tokens=opening, closure=closure)
     walk = PlainWalk(navigator, index, needs, max(float(gap), opening), limits, chance)
     reason = walk.run()
     meter = NodeMeter(index.nodes, gap_tokens=gap)
@@ -299,8 +303,9 @@ def test_a_target_that_is_just_reached_is_reached() -> None:
 
 def picked_at(price: float, needs: list[float]) -> list[int]:
     """Return what is picked of nodes of ten tokens each, with a price for each token."""
-    navigator = Navigator(model=Told(np.array(needs), price=price), opening_tokens=0.0)
-    return ordinals(run(navigator, index_with(tokens=[10] * len(needs))))
+    index = index_with(tokens=[10] * len(needs))
+    model = Told(np.array(needs), price=price * math.sqrt(max(1, index.full_tokens) / 2000))
+    return ordinals(run(Lean(model=model, opening_tokens=0.0), index))
 
 
 @pytest.mark.parametrize(
@@ -319,9 +324,21 @@ def test_a_page_rather_suffices_than_not_whatever_its_tokens_cost() -> None:
 
 def test_a_page_may_cost_more_than_any_chance_if_a_shorter_one_is_worth_even_less() -> None:
     index = index_with(tokens=[1, 3])
-    model = Told(np.array([0.45, 0.999]), price=0.37)
+    model = Told(np.array([0.45, 0.999]), price=0.37 * math.sqrt(max(1, index.full_tokens) / 2000))
     # 0.55 - 3 * 0.37 with the second node alone, 1 - 4 * 0.37 with both
-    assert ordinals(run(Navigator(model=model, opening_tokens=0.0), index)) == [1, 0]
+    assert ordinals(run(Lean(model=model, opening_tokens=0.0), index)) == [1, 0]
+
+
+def test_a_page_that_would_save_little_is_the_whole_skill() -> None:
+    needs = np.array([0.9, 0.8, 0.7, 0.6, 0.01, 0.01])
+    # four of six nodes are 67 %, five of six 83 %
+    for tokens, length in (([10] * 6, 4), ([10] * 4 + [1, 1], 6)):
+        index = replace(index_with(tokens=tokens), full_tokens=sum(tokens))
+        price = 0.002 * math.sqrt(max(1, index.full_tokens) / 2000)
+        assert len(run(Lean(model=Told(needs, price=price)), index).picks) == 4
+        assert len(run(Navigator(model=Told(needs, price=price)), index).picks) == length
+    # not under a ceiling that the skill does not fit
+    assert len(run(Navigator(model=Told(needs, price=price)), index, max_tokens=41).picks) == 4
 
 
 # ---- redundancy, units, price
@@ -400,9 +417,11 @@ def model_of(**changed: object) -> NeedModel:
     net = {f"net.{name}": array for name, array in shipped_model().net.arrays.items()}
     numbers = {
         "scale": [2.0, -1.0],
-        "chance.weight": np.stack([CHANCE[0], -CHANCE[0]]),
-        "chance.bias": [0.5, -0.5],
-        "price": [0.5, 0.25],
+        "chance.weight": np.stack([CHANCE[0], -CHANCE[0], 2 * CHANCE[0]]),
+        "chance.bias": [0.5, -0.5, 1.0],
+        "price": [[0.5, 0.25, 0.125], [0.8, 0.4, 0.2]],
+        "broad.weight": [1.0, 0.0],
+        "broad.bias": -30.0,
         "embedding": "e/bare",
         "signals": NAMES,
     }
@@ -411,11 +430,13 @@ def model_of(**changed: object) -> NeedModel:
 
 def test_a_file_holds_networks_and_calibration() -> None:
     model, shipped = model_of(), shipped_model()
-    assert (model.embedding, model.scale, model.price) == ("e/bare", (2, -1), (0.5, 0.25))
+    assert (model.embedding, model.scale) == ("e/bare", (2, -1))
+    assert model.price.tolist() == [[0.5, 0.25, 0.125], [0.8, 0.4, 0.2]]
+    assert (model.breadth[0].tolist(), model.breadth[1]) == ([1, 0], -30)
     assert model.chance is not None
     assert [model.chance[0].tolist(), model.chance[1].tolist()] == [
-        [CHANCE[0].tolist(), (-CHANCE[0]).tolist()],
-        [0.5, -0.5],
+        [CHANCE[0].tolist(), (-CHANCE[0]).tolist(), (2 * CHANCE[0]).tolist()],
+        [0.5, -0.5, 1.0],
     ]
     assert {name: array.tolist() for name, array in model.net.arrays.items()} == {
         name: array.tolist() for name, array in shipped.net.arrays.items()
@@ -447,7 +468,7 @@ def test_the_chance_of_sufficiency_follows_from_what_is_left_out_and_shown() -> 
     independent = replace(model_of(), chance=None).odds_of(query, needs, 400)
     assert independent.chance(1.5, 1.0, 80) == pytest.approx(math.exp(-1.5), rel=1e-12)
     total = -np.log1p(-needs).sum()
-    signals = np.log([0.2, 0.1, 80, -math.log1p(-0.9), total, 400, 3])
+    signals = np.append(np.log([0.2, 0.1, 80, -math.log1p(-0.9), total, 400, 3]), -30)
     odds = model_of().odds_of(query, needs, 400)
     assert odds.chance(0.2, 0.1, 80) == pytest.approx(
         1 / (1 + math.exp(-0.5 - CHANCE[0] @ signals)), rel=1e-9
@@ -462,6 +483,15 @@ def test_the_odds_of_long_queries_have_weights_of_their_own() -> None:
     assert model_of().odds_of(query, needs, 400).left == -CHANCE[0][0]
     middle = model_of().odds_of(Query(words_of(12), np.zeros(2, np.float32)), needs, 400).left
     assert CHANCE[0][0] < middle < -CHANCE[0][0]
+
+
+def test_a_broad_query_has_odds_and_a_price_of_its_own_unless_it_is_long() -> None:
+    broad, needs = np.array([60, 0], np.float32), np.array([0.5, 0.9, 0.1])
+    short, long = Query("set up everything", broad), Query(words_of(27), broad)
+    assert model_of().odds_of(short, needs, 400).left == pytest.approx(2 * CHANCE[0][0])
+    assert model_of().price_of(short, 2000, lean=False) == pytest.approx(0.125)
+    assert model_of().odds_of(long, needs, 400).left == -CHANCE[0][0]
+    assert model_of().price_of(long, 2000, lean=False) == pytest.approx(0.25)
 
 
 def test_chances_of_other_signals_are_refused() -> None:
@@ -493,7 +523,8 @@ def test_the_card_tells_what_training_found() -> None:
     assert f"{scores['covered']['auc']:.3f}" in card
     model = shipped_model()
     assert model.chance is not None
-    assert [*model.scale, *model.price] == pytest.approx([*scores["scale"], *scores["price"]], rel=1e-4)
+    assert list(model.scale) == pytest.approx(scores["scale"], rel=1e-4)
+    assert model.price.tolist() == [pytest.approx(row, rel=1e-4) for row in scores["price"]]
     for part, logged in zip(model.chance, scores["chance"], strict=True):
         assert part.tolist() == [pytest.approx(row, rel=1e-4) for row in logged]
 
@@ -505,4 +536,8 @@ def words_of(count: int) -> str:
 
 @pytest.mark.parametrize(("terms", "price"), [(1, 0.5), (5, 0.5), (27, 0.25), (100, 0.25)])
 def test_tokens_of_a_page_for_a_short_query_have_a_price_of_their_own(terms: int, price: float) -> None:
-    assert model_of().price_of(Query(words_of(terms), np.zeros(2, np.float32))) == pytest.approx(price)
+    query = Query(words_of(terms), np.zeros(2, np.float32))
+    assert model_of().price_of(query, 2000, lean=False) == pytest.approx(price)
+    assert model_of().price_of(query, 2000, lean=True) == pytest.approx(1.6 * price)
+    # a larger skill has cheaper tokens
+    assert model_of().price_of(query, 8000, lean=False) == pytest.approx(price / 2)
