@@ -334,7 +334,7 @@ def test_a_page_that_would_save_little_is_the_whole_skill() -> None:
     # four of six nodes are 67 %, five of six 83 %
     for tokens, length in (([10] * 6, 4), ([10] * 4 + [1, 1], 6)):
         index = replace(index_with(tokens=tokens), full_tokens=sum(tokens))
-        price = 0.002 * math.sqrt(max(1, index.full_tokens) / 2000)
+        price = 0.02 * math.sqrt(max(1, index.full_tokens) / 2000)
         assert len(run(Lean(model=Told(needs, price=price)), index).picks) == 4
         assert len(run(Navigator(model=Told(needs, price=price)), index).picks) == length
     # not under a ceiling that the skill does not fit

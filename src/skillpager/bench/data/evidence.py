@@ -8,7 +8,7 @@ import hashlib
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from importlib.resources import files
 from itertools import accumulate
 from pathlib import Path, PurePosixPath
@@ -330,7 +330,9 @@ def _read_folder(file: Path, known: Mapping[str, Provenance]) -> Document:
         Annotation(note.skill, queries=tuple(queries[kind]), missing=note.missing)
         for kind in ("long", "short")
     )
-    return Document(long, known.get(note.skill, Provenance(note.skill)), files, short)
+    digest = hashlib.sha256(files[0][1].encode()).hexdigest()
+    origin = replace(known.get(note.skill, Provenance(note.skill)), sha256=digest)
+    return Document(long, origin, files, short)
 
 
 def _read_annotation(file: Path, suffix: str) -> Annotation:
