@@ -296,7 +296,8 @@ class Navigator:
         if budget.sufficiency is None and not budget.fill:
             most, shown = _best_length(begin(), model.price_of(query, index.full_tokens, lean=self.lean))
             ceiling = index.full_tokens if budget.max_tokens is None else budget.max_tokens
-            if not self.lean and shown >= (1 - LEAST_SAVING) * index.full_tokens <= ceiling:
+            saves_little = shown >= (1 - LEAST_SAVING) * index.full_tokens
+            if saves_little and index.full_tokens <= ceiling and not self.lean:
                 most = len(index.nodes)
         return picker.selection(self.name, reason=begin().run(picker, most), covered=covered)
 
