@@ -20,7 +20,7 @@ import pandas as pd
 from sklearn.metrics import roc_auc_score
 
 import train_navigator
-from data import BROAD, LONG, SHORT, UNANSWERED, Example, embedded_queries, load, repository_folds
+from data import BROAD, LONG, SHORT, STRANGER, UNANSWERED, Example, embedded_queries, load, repository_folds
 from skillpager.bench.run.learned import ENCODER, NAVIGATOR, read_learned_from, write_learned_from
 from skillpager.bench.run.learned import TYPES as LEARNED_TYPES
 from skillpager.classifiers.local import TYPES, LocalClassifier
@@ -173,7 +173,6 @@ def main() -> None:
     folds = repository_folds(examples, FOLDS)
     rows: list[dict[str, object]] = []
     covered: list[tuple[str, float]] = []
-    near = {f"{example.name}#u{place}" for example in examples for place in range(len(example.unanswered))}
     for fold in range(FOLDS):
         inside = [folds[case.document] == fold for case in cases]
         parts = [
@@ -186,7 +185,7 @@ def main() -> None:
         for lean in (False, True):
             rows += pages_of(fitted, walks, lean=lean)
         for case, of in parts[1]:
-            if case.asked.series != UNANSWERED or case.asked.query.id in near:
+            if case.asked.series != STRANGER:
                 chance = fitted.covered(case.known, case.query, fitted.calibrated(of))
                 covered.append((case.asked.series, -1.0 if chance is None else chance))
     table = table_of(rows)

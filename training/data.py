@@ -36,7 +36,7 @@ SPLITS = ("train", "dev", "train2")
 # the long queries that every document has; those after them are further ones
 FIRST_SERIES = 5
 LONG, FURTHER, SHORT, BROAD, UNANSWERED = "long", "further", "short", "broad", "unanswered"
-ASKED = "asked"
+ASKED, STRANGER = "asked", "stranger"
 # what readers who saw no query wrote that each node is asked for (docs/measured.md)
 ASKS = Path(__file__).with_name("asks.jsonl")
 # collections of many authors' skills: where in a path the author stands
@@ -52,7 +52,7 @@ class Asked:
         needs: `(n,)` 1 for nodes with a critical line, `SUPPORTING` for those with a supporting one, else 0.
         series: `long` for the five long ones that every document has, `further` for more of the kind,
             `short`, `broad` for a short one about whole procedures, or `unanswered` if the document does not
-            answer it.
+            answer it; `stranger` for a query of another document.
     """
 
     query: AnnotatedQuery

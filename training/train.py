@@ -61,7 +61,7 @@ BASE = "base"
 # series of queries that calibrate; further ones are more of what long ones are
 ANSWERED = (LONG, SHORT, BROAD)
 # queries of other skills that each skill is asked, to learn what it does not cover
-STRANGERS = 4
+STRANGERS = 1
 
 
 @dataclass(frozen=True)
@@ -197,16 +197,10 @@ def _read_head(path: Path) -> tuple[FloatArray, FloatArray]:
 
 
 def requests_of_others(examples: Sequence[Example], split: Split) -> dict[int, list[str]]:
-    """Return for each document that a split is tried on some queries of documents of other repositories.
-
-    A document whose annotator wrote requests that it does not answer needs none: these are harder.
-    """
+    """Return for each document that a split is tried on some queries of documents of other repositories."""
     draw = random.Random(len(split.tried))
     found: dict[int, list[str]] = {}
     for place in split.tried:
-        if examples[place].unanswered:
-            found[place] = []
-            continue
         asking = [other for other in split.tried if other != place and examples[other].asked]
         others = [other for other in asking if examples[other].repository != examples[place].repository]
         # a fold of one repository has no others

@@ -15,7 +15,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 from sklearn.preprocessing import StandardScaler
 
-from data import BROAD, LONG, SHORT, UNANSWERED, Asked
+from data import BROAD, LONG, SHORT, STRANGER, UNANSWERED, Asked
 from data import Example as Document
 from fitting import Fit, fit_nets
 from sequence_net import Example, Net, Shape
@@ -89,8 +89,13 @@ def cases_of(number: int, document: Document, encoded: Encoded, types: FloatArra
     known = IndexFeatures(index)
     cases = []
     nothing = np.zeros(len(document.fragments), np.float32)
+    own = len(document.unanswered)
     requests = [
-        Asked(AnnotatedQuery(f"{document.name}#u{place}", query.text), nothing, UNANSWERED)
+        Asked(
+            AnnotatedQuery(f"{document.name}#u{place}", query.text),
+            nothing,
+            UNANSWERED if place < own else STRANGER,
+        )
         for place, query in enumerate(encoded.unanswered)
     ]
     every = (*encoded.queries, *encoded.unanswered)
@@ -122,7 +127,7 @@ def make_index(document: Document, rows: FloatArray, types: FloatArray) -> Skill
 def train(cases: Sequence[Case], shape: Shape = SHAPE, fit: Fit = FIT) -> list[Net]:
     """Return networks trained on some cases."""
     usable = [
-        case.example for case in cases if case.asked.series == UNANSWERED or (case.asked.needs == 1).any()
+        case.example for case in cases if case.asked.series in NOT_COVERED or (case.asked.needs == 1).any()
     ]
     return fit_nets(usable, shape, fit)
 
@@ -135,6 +140,8 @@ def fit_scale(cases: Sequence[Case], logits: Sequence[FloatArray]) -> tuple[floa
     return float(model.coef_[0, 0]), float(model.intercept_[0])
 
 
+# series of requests that the skill does not answer
+NOT_COVERED = (UNANSWERED, STRANGER)
 # the features of a document, for the queries about it
 PREPARED: PerIndex[Any] = PerIndex()
 
@@ -197,14 +204,14 @@ def _signals(case: Case, needs: FloatArray, shown: FloatArray, breadth: float) -
 def fit_coverage(cases: Sequence[Case], needs: Sequence[FloatArray]) -> tuple[FloatArray, float]:
     """Return weights and bias of the log odds that a skill answers a query at all.
 
-    Long, short, broad and unanswered queries count the same in total.
+    Each series counts the same in total: long, short, broad, near misses, and queries of other skills.
     """
     signals = np.stack(
         [coverage_signals(case.known, case.query, of) for case, of in zip(cases, needs, strict=True)]
     )
     series = [case.asked.series for case in cases]
     weights = np.array([1 / series.count(name) for name in series]) * len(cases)
-    return _regression(signals, [name != UNANSWERED for name in series], weights)
+    return _regression(signals, [name not in NOT_COVERED for name in series], weights)
 
 
 def fit_breadth(cases: Sequence[Case]) -> tuple[FloatArray, float]:
@@ -230,9 +237,9 @@ def score_coverage(cases: Sequence[Case], covered: Mapping[str, float | None]) -
     found: dict[str, object] = {}
     known = {
         series: np.array(
-            [covered[case.asked.query.id] for case in cases if case.asked.series == series], float
+            [covered[case.asked.query.id] for case in cases if case.asked.series in names], float
         )
-        for series in (LONG, SHORT, UNANSWERED)
+        for series, names in ((LONG, (LONG,)), (SHORT, (SHORT,)), (UNANSWERED, NOT_COVERED))
     }
     for name, series in (("auc", (LONG, SHORT)), ("auc_long", (LONG,)), ("auc_short", (SHORT,))):
         yes, no = np.concatenate([known[each] for each in series]), known[UNANSWERED]
