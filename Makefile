@@ -30,7 +30,7 @@ $(VENV)/.dev: pyproject.toml | $(VENV)/bin/python
 	@touch $@ $(VENV)/.core
 
 demo: $(VENV)/.core ## page a sample skill
-	$(BIN)/skillpager page examples/skills/postgres-backup "Restore a single table from last night's dump."
+	$(BIN)/skillpager page examples/skills/postgres-backup "restore one dropped table"
 
 test: $(VENV)/.dev ## the tests that show that the product works; TESTS="PATH…" for some
 	$(BIN)/python -m pytest --numprocesses auto --all-extras -m '$(QUICK)' $(TESTS)

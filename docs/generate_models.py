@@ -1,4 +1,4 @@
-"""Write the table of node types in docs/measured.md from the training log: `python docs/generate_models.py`."""
+"""Write the table of node types in docs/measured.md from its log: `python docs/generate_models.py`."""
 
 import json
 from pathlib import Path

@@ -65,7 +65,8 @@ def indifferent() -> NeedModel:
         name: np.zeros_like(array) if name.endswith(last) else array
         for name, array in model.net.arrays.items()
     }
-    return replace(model, net=SequenceNet(arrays))
+    breadth = np.zeros(8, np.float32), 0.0
+    return replace(model, net=SequenceNet(arrays), breadth=breadth)
 
 
 def ordinals(selection: Selection) -> list[int]:

@@ -68,7 +68,10 @@ def test_a_project_file_cannot_name_a_strategy_with_a_model(
 ) -> None:
     settings = project(tmp_path, name)
     assert (settings.strategy, settings.max_nodes) == (None, 3)  # the default
-    assert f"strategy {name!r} is ignored, a project may only name one of navigator, mmr, topk" in caplog.text
+    assert (
+        f"strategy {name!r} is ignored, a project may only name one of navigator, lean, mmr, topk"
+        in caplog.text
+    )
 
 
 def test_the_users_own_settings_can_name_any_strategy(tmp_path: Path) -> None:

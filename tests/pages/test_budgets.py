@@ -17,6 +17,7 @@ NAMES = st.sampled_from(sorted(QUERIES))
 STYLES = st.sampled_from(list(Style))
 KINDS = {
     "navigator": ScoreKind.NEED,
+    "lean": ScoreKind.NEED,
     **dict.fromkeys(("mmr", "mmr_graph", "exec_only", "concept_only", "density"), ScoreKind.MMR_MARGIN),
     **dict.fromkeys(("topk", "topk_dependency", "full", "head", "greedy_graph"), ScoreKind.COSINE),
     **dict.fromkeys(("dpp", "msd", "cover"), ScoreKind.DIVERSITY),

@@ -203,6 +203,9 @@ class _PageMaker:
         self._query = query
         self._options = options
         self._strategy = pager.strategy(options.get("strategy"))
+        if not options.get("strategy") and self._strategy.name == "navigator":
+            # several skills share one budget
+            self._strategy = pager.strategy("lean")
         limits = PageOptions(
             max_tokens=options.get("max_tokens"),
             sufficiency=options.get("sufficiency"),

@@ -100,7 +100,7 @@ def parse_method(label: str) -> Method:
     # of a strategy that is not ours it is known when it is loaded
     if "sufficiency" in values and is_ours(strategy) and strategy not in ESTIMATING:
         raise BenchError(
-            f"Method {label!r}: {strategy} does not estimate sufficiency, only {', '.join(ESTIMATING)} does."
+            f"Method {label!r}: {strategy} does not estimate sufficiency, only {' and '.join(ESTIMATING)} do."
         )
     if values.keys() & {"share", "max_tokens"}:
         values.setdefault("max_nodes", ALL_NODES)

@@ -48,6 +48,7 @@ from skillpager.strategies.navigator.features import (
 from skillpager.strategies.navigator.lexical import clauses_of
 from skillpager.strategies.picking import PerIndex, Picker, cosines, falling
 from skillpager.types import (
+    LEAST_COVERED,
     Budget,
     FloatArray,
     Node,
@@ -294,10 +295,11 @@ class Navigator:
         begin = partial(_Walk, self, prepared, needs, odds, gap)
         most = len(index.nodes)
         if budget.sufficiency is None and not budget.fill:
-            most, shown = _best_length(begin(), model.price_of(query, index.full_tokens, lean=self.lean))
+            lean = self.lean or (covered is not None and covered < LEAST_COVERED)
+            most, shown = _best_length(begin(), model.price_of(query, index.full_tokens, lean=lean))
             ceiling = index.full_tokens if budget.max_tokens is None else budget.max_tokens
             saves_little = shown >= (1 - LEAST_SAVING) * index.full_tokens
-            if saves_little and index.full_tokens <= ceiling and not self.lean:
+            if saves_little and index.full_tokens <= ceiling and not lean:
                 most = len(index.nodes)
         return picker.selection(self.name, reason=begin().run(picker, most), covered=covered)
 
