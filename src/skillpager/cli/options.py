@@ -34,8 +34,8 @@ StrategyName = Annotated[
     typer.Option(
         "--strategy",
         metavar="NAME",
-        help="How nodes are picked: navigator (default), lean, mmr, topk, full, head, sections, bm25, hybrid, "
-        "dpp, msd or cover. Baselines of the paper: greedy_graph[:GAIN], topk_dependency, "
+        help="How nodes are picked: navigator (default), lean, mmr, topk, full, head, sections, bm25, "
+        "hybrid, dpp, msd or cover. Baselines of the paper: greedy_graph[:GAIN], topk_dependency, "
         "mmr_graph, exec_only, concept_only, density[:SHARE]. With a further model: reranker:MODEL. "
         "MODULE:NAME is one of your own.",
     ),

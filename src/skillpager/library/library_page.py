@@ -203,9 +203,9 @@ class _PageMaker:
         self._query = query
         self._options = options
         self._strategy = pager.strategy(options.get("strategy"))
-        if not options.get("strategy") and self._strategy.name == "navigator":
-            # several skills share one budget
-            self._strategy = pager.strategy("lean")
+        # several skills share one budget
+        is_default = not options.get("strategy") and self._strategy.name == "navigator"
+        self._shared = pager.strategy("lean") if is_default else self._strategy
         limits = PageOptions(
             max_tokens=options.get("max_tokens"),
             sufficiency=options.get("sufficiency"),
@@ -315,7 +315,7 @@ class _PageMaker:
             max_tokens=budget.max_tokens,
             sufficiency=budget.sufficiency,
             fill=budget.fill,
-            strategy=self._strategy,
+            strategy=self._strategy if tag is None else self._shared,
             style=self.style,
             show=show,
             folder=options.get("folder", False),
