@@ -19,7 +19,7 @@ from skillpager.mcp.server import make_server
 
 SKILLS = Path(__file__).parent.parent / "examples" / "skills"
 NAME = "postgres-backup"
-QUERY = "Restore a single table from last night's dump."
+QUERY = "restore one dropped table"
 HELPFUL = "## Restore one table"
 # what goes wrong then, and the section about it, which a mark names
 FAILURE = "duplicate key value violates unique constraint"

@@ -52,13 +52,13 @@ def test_what_is_installed_is_an_extra_of_the_package() -> None:
 
 def test_the_page_is_the_page_that_is_printed(followed: Followed) -> None:
     (shown,) = blocks(START, "markdown")
-    assert stands_in(shown, output_of(followed, 'postgres-backup "Restore'))
+    assert stands_in(shown, output_of(followed, 'postgres-backup "restore'))
 
 
 def test_the_marker_of_the_concepts_is_one_that_is_printed(followed: Followed) -> None:
     shown, _ = blocks(CONCEPTS, "text")
     assert shown.startswith("[… L")
-    assert stands_in(shown, output_of(followed, 'postgres-backup "Restore'))
+    assert stands_in(shown, output_of(followed, 'postgres-backup "restore'))
 
 
 def test_the_line_about_coverage_of_the_concepts_is_one_that_is_printed(tmp_path: Path) -> None:
@@ -70,7 +70,7 @@ def test_the_line_about_coverage_of_the_concepts_is_one_that_is_printed(tmp_path
 
 
 def test_the_command_that_reads_a_marker_is_the_one_the_page_names(followed: Followed) -> None:
-    page = output_of(followed, 'postgres-backup "Restore')
+    page = output_of(followed, 'postgres-backup "restore')
     (command,) = (code.strip() for code in followed if code.startswith("skillpager show"))
     address = command.split()[-1]
     assert command.removesuffix(address) in page
