@@ -25,10 +25,11 @@ from evaluate import REDUCTIONS
 from sequence_net import arrays_of
 from skillpager.bench.judge.judges import judge_evidence
 from skillpager.bench.run.methods import ALL_NODES
+from skillpager.encoders.builtin import DIM
 from skillpager.pages.assemble import make_page
 from skillpager.pages.render import PageRenderer
 from skillpager.sequence_net import SequenceNet
-from skillpager.strategies.navigator.features import GROUPS, IndexFeatures
+from skillpager.strategies.navigator.features import GROUPS, QUERY_KINDS, IndexFeatures
 from skillpager.strategies.navigator.strategy import Navigator, NeedModel
 from skillpager.tokens import default_counter
 from skillpager.types import Budget, FloatArray, Query, Style
@@ -161,7 +162,8 @@ def measure(
                     embedding(),
                     scale if variant.calibrated else (1.0, 0.0),
                     chance=None,
-                    price=(0.0, 0.0),
+                    price=np.ones((2, len(QUERY_KINDS))),
+                    breadth=(np.zeros(DIM, np.float32), 0.0),
                     known={case.query.text: logits[case.asked.query.id] for case in mine},
                 ),
                 **variant.walk,  # type: ignore[arg-type]

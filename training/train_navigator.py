@@ -22,6 +22,7 @@ from sequence_net import Example, Net, Shape
 from skillpager.bench.data.evidence import AnnotatedQuery
 from skillpager.bench.judge.judges import judge_evidence
 from skillpager.classifiers.local import TYPES
+from skillpager.encoders.builtin import DIM
 from skillpager.pages.assemble import NodeMeter
 from skillpager.strategies.navigator.features import (
     LEAST_SIGNAL,
@@ -140,6 +141,7 @@ def fit_scale(cases: Sequence[Case], logits: Sequence[FloatArray]) -> tuple[floa
     return float(model.coef_[0, 0]), float(model.intercept_[0])
 
 
+NEVER = -20.0  # log odds
 # series of requests that the skill does not answer
 NOT_COVERED = (UNANSWERED, STRANGER)
 # the features of a document, for the queries about it
@@ -215,10 +217,13 @@ def fit_coverage(cases: Sequence[Case], needs: Sequence[FloatArray]) -> tuple[Fl
 
 
 def fit_breadth(cases: Sequence[Case]) -> tuple[FloatArray, float]:
-    """Return weights and bias of the log odds that a query is broad, from its embedding."""
+    """Return weights and bias of the log odds that a query is broad, from its embedding; never if none is."""
     asked = [case for case in cases if case.asked.series in (SHORT, BROAD)]
+    truth = [case.asked.series == BROAD for case in asked]
+    if len(set(truth)) < 2:
+        return np.zeros(DIM, np.float32), NEVER
     rows = np.stack([case.query.embedding for case in asked])
-    model = LogisticRegression(C=5.0, max_iter=1000).fit(rows, [case.asked.series == BROAD for case in asked])
+    model = LogisticRegression(C=5.0, max_iter=1000).fit(rows, truth)
     return model.coef_[0].astype(np.float32), float(model.intercept_[0])
 
 
@@ -289,6 +294,8 @@ def fit_price(walks: Sequence[Walk], chance: tuple[FloatArray, FloatArray]) -> F
     found = np.full((len(AIMS), len(QUERY_KINDS)), prices[0])
     for kind in range(len(QUERY_KINDS)):
         of_kind = [each for each in alone if int(each[0].kinds.argmax()) == kind]
+        if not of_kind:
+            continue
         shares = [
             np.mean([length_at(walk, chances, price) >= walk.enough for walk, chances in of_kind])
             for price in prices

@@ -270,13 +270,12 @@ def test_training_reads_documents_and_queries_as_the_encoder_that_ships(
     states = train_encoder.lower_states(lower, tokenizer, example, EncoderSettings().window)
     with torch.no_grad():
         nodes = upper(states.windows, states.spans).numpy()
-        parts = upper(states.queries, states.parts).numpy()
+        parts = upper(states.requests, states.parts).numpy()
     encoder, _ = exported
     assert (nodes * encoder.encode_in_context(fragments)).sum(1).min() > 0.98
-    ships = [
-        encoder.encode_query_parts(each.query.query, clauses_of(each.query.query)) for each in example.asked
-    ]
-    assert [len(rows) for rows in ships] == [len(spans) for spans in states.parts] == [4, 1, 1]
+    texts = [*(each.query.query for each in example.asked), *example.unanswered]
+    ships = [encoder.encode_query_parts(text, clauses_of(text)) for text in texts]
+    assert [len(rows) for rows in ships] == [len(spans) for spans in states.parts] == [4, 1, 1, 1]
     assert (parts * np.concatenate(ships)).sum(1).min() > 0.98
 
 
@@ -338,7 +337,7 @@ def write_short(folder: Path, name: str, queries: Sequence[Mapping[str, Any]]) -
         {
             "id": f"{name}#s{number}",
             "query": " ".join(query["query"].split()[-4:]),
-            "style": ("keyword", "command")[number % 2],
+            "style": ("keyword", "command", "broad")[number],
             "critical": query["critical"],
         }
         for number, query in enumerate(queries[:3])
