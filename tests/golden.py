@@ -16,7 +16,6 @@ import numpy as np
 from cli_mistakes import MISTAKES, make, messages
 from cli_process import environment, invoke
 from skillpager import SkillPager
-from skillpager.display_text import snippet
 from skillpager.encoders.builtin import BuiltinEncoder
 from skillpager.output import outline as explain
 from skillpager.pages.assemble import PageMeter, leave_out, longest, make_whole
@@ -31,10 +30,7 @@ from skillpager.types import (
     Fragment,
     Heading,
     PageOptions,
-    Pick,
     Query,
-    Selection,
-    Skip,
     Style,
 )
 
@@ -96,30 +92,7 @@ def golden_texts(pager: SkillPager) -> Iterator[tuple[str, str]]:
         yield f"{name}.outline.txt", explain.node_outline(index)
         show = f"skillpager show examples/skills/{name}"
         context = pager.page(index, query, max_nodes=12, show=show)
-        assert context.selection is not None
         yield f"{name}.page.md", context.text
-        yield f"{name}.trace.txt", trace(context.selection)
-
-
-def trace(selection: Selection) -> str:
-    """Return the numbers of each pick, in pick order, and of each other node with the reason against it."""
-    budget = selection.budget
-    target = "" if budget.sufficiency is None else f"sufficiency {budget.sufficiency:g}, "
-    target += "fill, " if budget.fill else ""
-    lines = [
-        f"strategy {selection.strategy}, max_nodes {budget.max_nodes}, max_tokens {budget.max_tokens}, "
-        f"{target}marginal is {selection.score_kind}, query {snippet(selection.query)!r}",
-        "rank  node   type            relevance  redundancy  marginal  tokens   total",
-    ]
-    entries: list[Pick | Skip] = [*selection.picks, *selection.skipped]
-    for entry in entries:
-        scores = f"{entry.relevance:>9.4f}  {entry.redundancy:>10.4f}  {entry.marginal:>8.4f}"
-        node = f"{entry.node.id:<5}  {entry.node.type:<14}"
-        if isinstance(entry, Skip):
-            lines.append(f"   -  {node}  {scores}  {entry.node.tokens:>6}  {entry.reason}")
-        else:
-            lines.append(f"{entry.rank:>4}  {node}  {scores}  {entry.tokens:>6}  {entry.total_tokens:>6}")
-    return "\n".join(lines) + "\n"
 
 
 def tiles_text() -> str:

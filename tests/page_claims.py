@@ -53,6 +53,7 @@ def assert_page(pager: SkillPager, index: SkillIndex, page: Page, *, limit: int 
         found = shown_text.find(_unescaped(page, node.text.rstrip()), position)
         assert found >= 0, f"{node.id} is not in the page"
         position = found
+    in_common = 0
     for omission in page.omitted:
         nodes = [index.nodes[_number(node)] for node in omission.nodes]
         first, last = nodes[0], nodes[-1]
@@ -65,7 +66,12 @@ def assert_page(pager: SkillPager, index: SkillIndex, page: Page, *, limit: int 
         if page.style is Style.PLAIN or not page.text:
             continue
         place = re.escape(_unescaped(page, address_of(index, omission)))
-        assert re.search(rf"^\[…(#\d+)? {place}[\],:]", shown_text, re.MULTILINE), "mark"
+        if not re.search(rf"^\[…(#\d+)? {place}[\],:]", shown_text, re.MULTILINE):
+            own = [node.id for node in index.nodes if node.span.file == omission.file]
+            assert own == list(omission.nodes), "mark"
+            in_common += 1
+    marks = re.findall(r"^\[…(?:#\d+)? (\d+) files: ", shown_text, re.MULTILINE)
+    assert in_common == sum(map(int, marks)), "marks of files"
 
 
 def assert_gaps_can_be_read(pager: SkillPager, index: SkillIndex, page: Page) -> None:

@@ -16,7 +16,7 @@ from skillpager.errors import SettingsError
 from skillpager.factories import make_classifier, make_encoder, make_store, make_strategy
 from skillpager.indexing import Builder, IndexCache, index_key, rows_id
 from skillpager.output import outline as explain
-from skillpager.pages.addresses import find_nodes
+from skillpager.pages.addresses import find_nodes, verbatim_lines
 from skillpager.pages.assemble import (
     choose_budget,
     estimates,
@@ -320,7 +320,7 @@ class SkillPager:
 
         Args:
             skill: As for `page`.
-            nodes: Ids (`n12`), ranges (`n12-n16`), lines (`L30-57`) or titles of sections.
+            nodes: Ids (`n12`), ranges (`n12-n16`), lines (`L30-57`), files or titles of sections.
             max_tokens: Ceiling on the tokens; nodes at the end that do not fit are left out.
             scope: The scope of the page.
             style: `marked` adds headings and lead-ins to the nodes, `plain` does not.
@@ -331,9 +331,13 @@ class SkillPager:
         """
         index = self.index(skill, scope=scope)
         renderer = self.renderer(index, style, "")
-        ordinals = find_nodes(index, [nodes] if isinstance(nodes, str) else nodes)
-        render = renderer.excerpt
-        return render(ordinals) if max_tokens is None else longest(render, ordinals, max_tokens)
+        addresses = [nodes] if isinstance(nodes, str) else nodes
+        if asked := verbatim_lines(index, addresses):
+            render: Callable[[Sequence[int]], Page] = partial(renderer.verbatim, asked[0])
+            numbers: Sequence[int] = asked[1]
+        else:
+            render, numbers = renderer.excerpt, find_nodes(index, addresses)
+        return render(numbers) if max_tokens is None else longest(render, numbers, max_tokens)
 
     def outline(
         self,
@@ -342,32 +346,38 @@ class SkillPager:
         nodes: bool = False,
         show: str = "",
         list_nodes: str = "",
+        list_file: str = "",
+        file: str = "",
         folder: bool = False,
         scope: str | None = None,
     ) -> str:
         """Return a map of a skill: each section's title, lines, tokens, and number of nodes by type.
 
-        It takes at most 400 tokens, or a tenth of the skill's if that is more; sections that do not fit are
-        folded into others.
+        It takes at most 400 tokens, or a tenth of the skill's if that is more, up to 2,000; sections that do
+        not fit are folded into others, and then into their files.
 
         Args:
             skill: As for `page`.
             nodes: Return all headings and nodes instead: id, type, confidence, lines, tokens, first words.
             show: Command that reads lines. The map names it, the lines follow it or replace `{ids}` in it.
             list_nodes: Command that lists every node, for the map to name.
+            list_file: Command that makes the map of one file, as `show`.
+            file: Return that of this file alone.
             folder: As for `page`; a list of all nodes names no folder.
             scope: As for `page`.
 
         Raises:
             SkillPagerError: As for `index`.
+            NodeNotFoundError: There is no such file.
         """
         index = self.index(skill, scope=scope)
+        index = explain.file_part(index, file) if file else index
         if nodes:
             return explain.node_outline(index)
         line = folder_line(index.skill, own_folder(index.skill)) if folder else ""
         return explain.outline_map(
-            index, self.token_counter, show=show, list_nodes=list_nodes, folder=line
-        ).text
+            index, self.token_counter, show=show, list_nodes=list_nodes, list_file=list_file, folder=line
+        )
 
     @cached_property
     def builder(self) -> Builder:

@@ -120,11 +120,6 @@ def folded(title: str) -> str:
     return " ".join(title.split()).casefold()
 
 
-def text_under_headings(fragment: Fragment) -> str:
-    """Return the heading path of a fragment, a line break and its text; without headings, its text."""
-    return embedded_text(fragment, "heading")
-
-
 def embedded_text(fragment: Fragment, form: str) -> str:
     """Return the text that an encoder embeds for a fragment, unless it reads documents as a whole.
 

@@ -233,7 +233,9 @@ def test_commands_in_a_page_work_when_pasted(warm_cache: Path, tmp_path: Path, o
     words = shlex.split(offer[1])
     assert words == ["skillpager", "show", "my skills/k8s", *options]
     marked = re.findall(r"^\[… ((?:\S+:)?L\d+(?:-\d+)?)", page.json["text"], re.MULTILINE)
-    assert len(marked) == len(page.json["omitted"]) > 1
+    files = re.findall(r" (references/\S+\.md):? ", page.json["text"])
+    assert len(marked) + len(files) == len(page.json["omitted"]) > 1
+    marked += files
     shown = run(*words[1:], *marked, "--json", env=env, cwd=tmp_path)
     assert shown.code == 0, shown.err
     fetched = {node["id"] for node in shown.json["nodes"]}
@@ -246,13 +248,16 @@ def test_commands_in_a_page_work_when_pasted(warm_cache: Path, tmp_path: Path, o
 def test_outline_is_a_map_and_its_commands_print_what_they_say(skillpager: Run, library: SkillPager) -> None:
     text = skillpager("outline", KUBERNETES, "--scope", "skill").out
     source = SAMPLES / "kubernetes-debugging"
-    read, every = re.findall(r"`skillpager (.*?)`", text)
+    of_file, read, every = re.findall(r"`skillpager (.*?)`", text)
     assert text == library.outline(
         source,
         show=f"skillpager show {KUBERNETES} --scope skill",
         list_nodes=f"skillpager {every}",
+        list_file=f"skillpager outline {KUBERNETES} --scope skill",
         folder=True,
     )
+    command, *words = shlex.split(of_file)
+    assert skillpager(command, *words).out.splitlines()[1] == words[-1]
     assert library.token_counter.count(text) <= library.index(source).full_tokens / 10
     command, *words = shlex.split(read)
     assert skillpager(command, *words).out.rstrip() == library.expand(source, words[-1]).text.rstrip()

@@ -3,6 +3,7 @@
 import time
 from collections import Counter
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -23,6 +24,8 @@ from skillpager.graph.edges import (
     sequence_edges,
 )
 from skillpager.types import Edge, EdgeKind, FloatArray, NodeType
+
+FIXTURES = Path(__file__).parents[1] / "fixtures" / "graph"
 
 
 def pairs(edges: Sequence[Edge]) -> set[tuple[int, int]]:
@@ -197,118 +200,7 @@ def test_no_reference(heading: str, text: str) -> None:
     assert reference_edges(document(f"# Skill\n{text}\n## {heading}\nnode")) == ()
 
 
-REFERENCES = """
----- no node refers to a section it stands in:
-# Rate limits
-Rate limits are low.
-## Quota tables
-Quota tables list the rate limits, see [there](#rate-limits).
----- a heading without own text stands for its first subsection: 0-1
-# Skill
-Mind the error codes.
-## Error codes
-### Client side
-four hundred
----- the closest section of a name is meant: 0-1 2-3 4-1
-# Linux
-Do as step 2 says.
-## Step 2
-on Linux
-# Windows
-Do as step 2 says.
-## Step 2
-on Windows
-# Elsewhere
-Do as step 2 says.
----- the longest name wins and hides those inside it: 0-2
-# Skill
-Obey the rate limits for uploads.
-## Rate limits
-general
-## Rate limits for uploads
-special
-## Uploads
-other
----- files are named by link path and name: 0-5 1-7 2-7 6-7 6-0 8-0
-# Skill
-See [the reference](references/api%20v2.md#paging).
-See `references/style.md`.
-See style.md.
-See [nothing](missing.md) or [mail](mailto:a@example.com).
-=== references/api v2.md
-# Interface
-calls
-## Paging
-pages
-See [style](../references/style.md) and [up](../SKILL.md#nowhere).
-=== references/style.md
-words
-[main]: ../SKILL.md
----- every mention counts once whatever stands before it: 0-1 0-2
-# Skill
-Rate limits, [no](missing.md), [here](#rate-limits), rate limits for uploads, error codes and rate limits.
-# Rate limits
-one
-# Error codes
-two
-# Rate limits for downloads
-three
-# Rate
-four
----- a link may stand in brackets carry a title or lead to a file with an unknown anchor: 0-4 1-6 3-4 3-5 7-4
-# Skill
-See [a](<references/a.md> "A title").
-See [b](references/b.md#nowhere).
-See [up](../SKILL.md).
-[c]: <references/a.md#second>
-=== references/a.md
-# First
-one
-## Second
-two
-=== references/b.md
-# First
-three
-See [a](a.md#FIRST) and [b](references/a.md).
----- headings with the same text are numbered by file: 0-1 0-3 0-5 0-6
-# Skill
-Go [x](#notes), [y](#notes-1), [z](#notes-2) and [w](b.md#notes).
-## Notes
-one
-## Other
-two
-## Notes
-three
-## Between
-four
-## Notes
-five
-=== b.md
-# Notes
-six
----- an identifier names the section of its own heading: 0-1
-# Start
-Call fetch_all() now.
-# Using fetch_all
-one
-## About put_one
-### Deep
-two
-### Other
-Call put_one() here.
----- names may follow each other without a word between: 0-1 0-2
-# Skill
-Rate limits error codes.
-# Rate limits
-one
-# Error codes
-two
----- links in code are not links:
-# Skill
-code: f[x](#see-this-one)
-## See this one
-node
-"""
+REFERENCES = (FIXTURES / "references.txt").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(("source", "expected"), cases(REFERENCES))
@@ -321,66 +213,7 @@ def test_references(source: str, expected: set[tuple[int, int]]) -> None:
 # ---- condition
 
 
-CONDITIONS = """
----- a precondition constrains the next step of its section: 1-3
-# Deploy
-step: Fetch the script.
-precondition: Make sure that the tests pass.
-concept: Deploying takes a minute.
-step: Run the script.
-step: Watch the log.
-# Undo
-step: Run it backwards.
----- the nearest heading can hold the cue: 0-1
-# Prerequisites
-precondition: Docker
-step: Go.
----- a named section goes before the next step: 0-4
-# Skill
-precondition: Save the file before step 2.
-step: Look around.
-## Step 1
-step: Open it.
-## Step 2
-concept: This takes long.
-step: Overwrite it.
----- a shared code span goes before the next step: 0-2
-# Prerequisites
-precondition: `API_TOKEN` must be set.
-step: Look around.
-# Work
-step: Run with `API_TOKEN`.
-step: Stop `API_TOKEN`.
----- another code span of a step does not count: 0-1
-# Prerequisites
-precondition: `API_TOKEN` must be set.
-step: Look around.
-# Work
-step: Run with `LOG_LEVEL`.
----- a precondition after its step constrains the step before: 2-1
-# Build
-step: Unpack it.
-step: Build it.
-precondition: Requires a compiler.
-# Test
-step: Test it.
----- the first step of a section can be the one before: 1-0
-# A
-step: Go.
-precondition: Requires Docker.
----- the first step of a section can be the one before, in another section: 2-1
-# A
-step: Go.
-# B
-step: Run.
-precondition: Requires Docker.
----- a section without steps constrains what follows it: 0-1
-# Skill
-## Prerequisites
-precondition: Docker must run.
-## Usage
-step: Start it.
-"""
+CONDITIONS = (FIXTURES / "conditions.txt").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(("source", "expected"), cases(CONDITIONS))

@@ -181,10 +181,15 @@ def test_an_outline_is_the_map_and_names_calls_that_read_on(server: SkillServer,
             SAMPLES / name,
             show=f'{read}"{{ids}}")',
             list_nodes=f'get_skill_outline(name="{name}", nodes=true)',
+            list_file=f'get_skill_outline(name="{name}", file="{{ids}}")',
             folder=True,
         )
         (address,) = re.findall(rf'`{re.escape(read)}"(\S+)"\)`', text)
         assert text_of(answer(server, "read_skill_nodes", name=name, ids=address))
+        for file in re.findall(r'file="(\S+)"\)`', text):
+            outline = text_of(answer(server, "get_skill_outline", name=name, file=file))
+            assert outline.splitlines()[1] == file
+            assert text_of(answer(server, "read_skill_nodes", name=name, ids=file)).count("\n") > 3
 
 
 def test_an_outline_lists_every_node_on_request(server: SkillServer, pager: SkillPager) -> None:
@@ -216,7 +221,7 @@ def test_unknown_arguments_are_refused(server: SkillServer, tool: str, era: str)
 @pytest.mark.parametrize(
     ("tool", "arguments", "message"),
     [
-        ("get_skill_outline", {}, "The argument 'name' is missing. The arguments are name, nodes."),
+        ("get_skill_outline", {}, "The argument 'name' is missing. The arguments are name, nodes, file."),
         ("load_skill", {"name": 3}, "Name is 3, but it must be a valid string"),
         (
             "load_skill",
@@ -296,6 +301,10 @@ def test_marks_name_only_tools_that_are_registered_and_what_they_name_can_be_rea
         assert addresses or text == pager.whole(SAMPLES / name).text
         for address in addresses:
             assert text_of(answer(server, "read_skill_nodes", name=name, ids=address))
+        for file in re.findall(r'file="(\S+)"\)`', text):
+            outline = text_of(answer(server, "get_skill_outline", name=name, file=file))
+            assert outline.splitlines()[1] == file
+            assert text_of(answer(server, "read_skill_nodes", name=name, ids=file)).count("\n") > 3
 
 
 def test_what_a_user_set_to_plain_is_marked_all_the_same(pager: SkillPager) -> None:

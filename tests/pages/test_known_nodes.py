@@ -30,7 +30,8 @@ def test_known_nodes_are_named_in_their_place_and_not_shown(pager: SkillPager, n
     for gap in rest.omitted:
         place = re.escape(address_of(pager.index(SAMPLES / name), gap))
         what = ", sent earlier" if gap.known else r"(: [^\[\]]+)?"
-        assert re.search(rf"^\[… {place}{what}\]$", rest.text, re.MULTILINE)
+        in_common = rf"|^\[… \d+ files: .*{re.escape(gap.file)}" if not gap.known else ""
+        assert re.search(rf"^\[… {place}{what}\]${in_common}", rest.text, re.MULTILINE)
 
 
 def test_marks_and_json_say_which_gaps_the_reader_has(pager: SkillPager) -> None:

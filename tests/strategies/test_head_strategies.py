@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from conftest import SAMPLES
 from index_builder import unit_rows
 from skillpager import SkillPager
-from skillpager.sections import sections_of, text_under_headings
+from skillpager.sections import sections_of
 from skillpager.strategies.baselines.simple import HEAD_TOKENS, Head, Sections, section_scores
 from skillpager.types import FloatArray, Query, SkillIndex, SkipReason, Strategy
 from strategy_cases import assert_sound, index_with, near, ordinals, reasons, run
@@ -53,8 +53,6 @@ def test_a_section_is_what_stands_between_two_headings_of_a_file(pager: SkillPag
     index = pager.index(f"---\nname: s\ndescription: d\n---\n{text}")
     found = [[index.nodes[ordinal].text.strip() for ordinal in section] for section in sections_of(index)]
     assert found == [["Intro."], ["One."], ["Two."], ["Three."], ["- four\n- five"]]
-    assert text_under_headings(index.nodes[2]) == f"A > Same\n{index.nodes[2].text}"
-    assert text_under_headings(index.nodes[0]) == index.nodes[0].text
 
 
 def test_the_score_of_a_section_is_the_cosine_with_its_weighted_mean_row() -> None:

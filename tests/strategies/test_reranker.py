@@ -14,7 +14,7 @@ import pytest
 from index_builder import unit_rows
 from messages import raises
 from skillpager.errors import MissingExtraError, StrategyError
-from skillpager.sections import text_under_headings
+from skillpager.sections import embedded_text
 from skillpager.strategies.baselines.reranker import Reranker
 from skillpager.types import Query
 from strategy_cases import assert_sound, index_with, ordinals, run
@@ -147,7 +147,7 @@ def test_a_real_model_is_loaded_once_and_prints_nothing(
     scores = []
     with torch.no_grad():
         for node in index.nodes:
-            text = text_under_headings(node).replace("\udcff", "?")
+            text = embedded_text(node, "heading").replace("\udcff", "?")
             pair = tokenizer(query, text, truncation=True, max_length=WINDOW, return_tensors="pt")
             scores.append(torch.sigmoid(model(**pair).logits)[0, 0].item())
     strategy = Reranker(str(folder))

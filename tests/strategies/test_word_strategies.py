@@ -14,7 +14,7 @@ from index_builder import build_index, unit_rows
 from messages import raises
 from skillpager import SkillPager
 from skillpager.errors import MissingExtraError
-from skillpager.sections import text_under_headings
+from skillpager.sections import embedded_text
 from skillpager.strategies import picking
 from skillpager.strategies.baselines.bm25 import Bm25, Hybrid
 from skillpager.strategies.navigator.lexical import STOP_WORDS, terms_of
@@ -92,7 +92,7 @@ def naive_bm25(
 )
 def test_scores_are_those_of_the_formula(documents: list[str], query: str) -> None:
     index = index_with(texts=documents)
-    terms = [terms_of(text_under_headings(node)) for node in index.nodes]
+    terms = [terms_of(embedded_text(node, "heading")) for node in index.nodes]
     scores = Bm25().scores(index, Query(query, index.embeddings[0]))
     assert scores == pytest.approx(naive_bm25(terms, terms_of(query)), abs=1e-5)
     assert ordinals(run(Bm25(), index, text=query)) == np.argsort(-scores, kind="stable").tolist()

@@ -6,77 +6,20 @@ it needs a new model.
 
 import math
 import re
+import tomllib
 from collections.abc import Sequence
+from importlib.resources import files
 
 import numpy as np
 
 from skillpager.types import FloatArray, Fragment, TileKind
 
-KINDS = (
-    TileKind.SENTENCE,
-    TileKind.LIST_ITEM,
-    TileKind.CODE,
-    TileKind.TABLE,
-    TileKind.QUOTE,
-    TileKind.HTML,
-    TileKind.LINK_DEFINITION,
-)
+KINDS = tuple(TileKind)[4:]  # those of fragments
 
-# cues in the text, each a 0/1 feature; none that begins a line reads the lines before, so that each takes linear time
-TEXT_CUES = {
-    "modal": r"\b(?:must|required?|requires|requirements?|always|never|only|do not|don't|should)\b",
-    "never": r"\b(?:never|do not|don't|avoid|must not|not use)\b",
-    "install": r"\b(?:install\w*|pip|npm|apt|brew|uv add|credentials?|api key|token|env(?:ironment)? var\w*)\b",
-    "need": r"\b(?:needs?|prerequisites?|before (?:you|using|starting|running)|depends on|assumes?|ensure)\b",
-    "error": r"\b(?:errors?|fail\w*|exceptions?|crash\w*|timeouts?|retry|fallback|broken|wrong|invalid|missing)\b",
-    "mistake": r"\b(?:mistakes?|pitfalls?|anti-?patterns?|gotchas?|bad|problem|issue|fix|solution|cause)\b",
-    "example": r"\b(?:examples?|e\.g\.|for instance|such as|output|input|sample|demo)\b",
-    "default": r"\b(?:defaults?|optional|options?|flags?|parameters?|arguments?|values?|range|min|max)\b",
-    "is_a": r"\b(?:is an?|are|means|refers to|describes|represents|provides|allows|supports|enables)\b",
-    "because": r"\b(?:because|since|why|therefore|reason|so that|this (?:means|ensures|is))\b",
-    "when_use": r"\b(?:when to use|use this|when (?:you|the user|working|asked))\b",
-    "sequence": r"\b(?:first|then|next|after|finally|step \d+|once)\b",
-    "condition": r"^[^\w\n]*(?:if|when|unless|otherwise|before|after)\b",
-    "reference": r"\b(?:see|refer to|read|documentation|docs|link|https?)\b",
-    "flag": r"(?<!\w)--?[a-z][\w-]",
-    "url": r"https?://",
-    "assignment": r"\w\s*=\s*\S",
-    "call": r"\w\(",
-    "placeholder": r"<[a-z][\w -]*>|\{[a-z_]+\}",
-    "question": r"\?",
-    "bold_lead": r"^[^\w\n]*\*\*[^*]+\*\*\s*[:—–-]|^[^\w\n]*\*\*[^*]+:\*\*",
-    "code_lead": r"^[^\S\n]*(?:[-*+]|\d+[.)])\s+`[^`]+`",
-    "ordered": r"^[^\S\n]*\d+[.)]\s",
-    "checkbox": r"^[^\S\n]*[-*+]\s+\[[ xX]\]",
-    "shell": r"```(?:bash|sh|shell|console|zsh)|^[^\S\n]*\$ ",
-    "python": r"```(?:python|py)",
-    "data": r"```(?:json|ya?ml|toml|ini|xml|sql|csv)",
-    "plain_fence": r"```\s*(?:text|markdown|md)?\s*\n",
-    "good_bad": r"[✅❌✓✗]|\b(?:good|bad|wrong|right|correct|instead)\b",
-    "arrow": r"→|->|=>",
-    "comment": r"^[^\S\n]*#",
-    "imperative": (
-        r"^[^\w\n]*(?:\d+[.)]\s*)?(?:\*\*)?(?:use|run|create|add|set|check|write|read|open|call|start|stop|build|make|"
-        r"ensure|verify|define|select|choose|identify|review|test|update|configure|install|generate|load|save|"
-        r"import|include|keep|avoid|apply|follow|ask|look|find|get|put|move|remove|delete|compare|document|"
-        r"implement|execute|perform|prepare|analy[sz]e|validate|confirm|determine|consider|provide|specify|"
-        r"extract|convert|send|wait|go|do|let|see|skip|report|return|show|present|invoke|launch|replace)\b"
-    ),
-}
-
-# cues in the headings, each a 0/1 feature for the innermost heading and another for all of them
-HEADING_CUES = {
-    "setup": r"prereq|install|require|setup|set up|before|constraint|dependenc|authenticat|environment|must|rules?\b",
-    "trouble": r"troubl|error|pitfall|mistake|issue|problem|gotcha|anti-?pattern|debug|fail|red flag|common|avoid",
-    "example": r"example|usage|quick ?start|sample|demo|template|snippet|pattern|recipe|use case",
-    "param": r"param|option|config|argument|field|flag|variable|propert|setting|format|type|schema|api|tools?\b",
-    "concept": r"overview|introduc|about|concept|background|what|why|principle|philosophy|purpose|architect|resource",
-    "when": r"when|use this|trigger|scope|activat",
-    "step": r"step|workflow|process|how|instruct|phase|procedure|task|checklist|guide|implement|creat|\d+[.:)]",
-    "best": r"best|practice|tip|guideline|recommend|note|quality|performance",
-    "output": r"output|result|report|response|return|deliver",
-    "reference": r"reference|link|further|related|see also|document|next",
-}
+# regular expressions by name, in the order of their features
+_CUES = tomllib.loads(files(__package__).joinpath("cues.toml").read_text(encoding="utf-8"))
+TEXT_CUES: dict[str, str] = _CUES["text"]
+HEADING_CUES: dict[str, str] = _CUES["heading"]
 
 _TEXT = tuple(re.compile(pattern, re.IGNORECASE | re.MULTILINE) for pattern in TEXT_CUES.values())
 _HEADING = tuple(re.compile(pattern, re.IGNORECASE) for pattern in HEADING_CUES.values())

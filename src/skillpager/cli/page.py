@@ -95,7 +95,7 @@ def page(
     pager = session.open_pager(options)
     source = session.find_source(skill, pager)
     if or_outline and not query.strip():
-        print_map(pager, session.load_skill(pager, source), skill, options, as_json=as_json)
+        print_map(pager, session.load_skill(pager, source), skill, options, "", as_json=as_json)
         return
     show = session.node_command("show", skill, options)
     made = pager.page(source, query, **asdict(picked), style=style, show=show, folder=True)
@@ -125,31 +125,33 @@ def page(
 def outline(
     skill: SkillArgument,
     options: PagerOptions,
+    file: Annotated[str, typer.Argument(metavar="FILE", help="A file of SKILL, for its headings.")] = "",
     nodes: Annotated[bool, typer.Option("--nodes", help="List every node: id, type, lines, tokens.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Print a map of SKILL: its headings with lines, tokens, and the types of their nodes.
 
-    The map takes at most 400 tokens, or a tenth of the skill's; sections that do not fit are folded
-    into others. --json has all headings and nodes.
+    The map takes at most 400 tokens, or a tenth of the skill's up to 2,000; sections that do not fit are
+    folded into others, and then into their files. --json has all headings and nodes.
 
     \b
     Examples:
       skillpager outline examples/skills/git-bisect
       skillpager outline examples/skills/postgres-backup --nodes
+      skillpager outline examples/skills/kubernetes-debugging references/storage.md
       skillpager outline examples/skills/kubernetes-debugging --scope body --json
     """
     pager = session.open_pager(options)
     index = session.load_skill(pager, session.find_source(skill, pager))
     session.note_estimates(pager.token_counter)
     if nodes and not as_json:
-        print_text(pager.outline(index, nodes=True))
+        print_text(pager.outline(index, nodes=True, file=file))
     else:
-        print_map(pager, index, skill, options, as_json=as_json)
+        print_map(pager, index, skill, options, file, as_json=as_json)
 
 
 def print_map(
-    pager: "SkillPager", index: SkillIndex, skill: str, options: PagerOptions, *, as_json: bool
+    pager: "SkillPager", index: SkillIndex, skill: str, options: PagerOptions, file: str, *, as_json: bool
 ) -> None:
     """Print the map of a skill, with the commands that read its sections; or all nodes as JSON."""
     if as_json:
@@ -157,7 +159,12 @@ def print_map(
         return
     show = session.node_command("show", skill, options)
     list_nodes = session.node_command("outline", skill, options, "--nodes")
-    print_text(pager.outline(index, show=show, list_nodes=list_nodes, folder=True))
+    list_file = session.node_command("outline", skill, options)
+    print_text(
+        pager.outline(
+            index, show=show, list_nodes=list_nodes, list_file=list_file, file=file, folder=not file
+        )
+    )
 
 
 @reported
@@ -165,7 +172,9 @@ def show(
     skill: SkillArgument,
     nodes: Annotated[
         list[str],
-        typer.Argument(metavar="NODE", help="Ids (n12, n12-n16), lines (L30-57) or the title of a section."),
+        typer.Argument(
+            metavar="NODE", help="Ids (n12, n12-n16), lines (L30-57), files or the title of a section."
+        ),
     ],
     options: PagerOptions,
     style: StyleName = None,

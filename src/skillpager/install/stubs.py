@@ -10,6 +10,7 @@ import json
 import re
 import secrets
 import shlex
+from importlib.resources import files
 from pathlib import Path
 
 import yaml
@@ -40,18 +41,7 @@ _MISREAD = re.compile(r"[$`\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 # Claude Code refuses a command with a brace that a quote follows, also in a here-document, where both mean
 # nothing; it then shows the block and not the text behind it, so the comment says what to do
-_BODY = """\
-```!
-# If this is refused (a brace and quotes in the task): run it in a shell, or start the skill without them.
-skillpager page {path} -{ceiling} --or-outline --quiet <<'{end}'
-$ARGUMENTS
-{end}
-```
-
-If the block above is a command: run it in a shell, its third line replaced by the task at hand, and work
-by what it prints. If it is an outline, or for another task: `skillpager page {path} -`, with the task on
-stdin. The base directory of this skill is {folder}.
-"""
+_BODY = files(__package__).joinpath("stub.txt").read_text(encoding="utf-8")
 
 
 def write_stub(source: Path, folder: Path, *, max_tokens: int | None = None, force: bool = False) -> Path:

@@ -8,9 +8,11 @@ import difflib
 import json
 import logging
 import os
+import tomllib
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from importlib.resources import files
 from pathlib import Path
 
 from skillpager.display_text import one_line
@@ -48,23 +50,9 @@ MAX_FAULT_CHARS = 200
 # longer statements of a licence are prose, which no table can tell
 MAX_STATED_CHARS = 200
 
-# the folders of several agents first, then those of one agent, by its name
-_SHARED = (".agents/skills", ".claude/skills")
-_OWN = tuple(
-    f".{agent}/skills"
-    for agent in (
-        *("augment", "cline", "codex", "copilot", "cursor", "factory", "gemini", "kilo", "kilocode", "kiro"),
-        *("opencode", "qwen", "windsurf"),
-    )
-)
-PROJECT_FOLDERS = (*_SHARED, ".github/skills", *_OWN, ".opencode/skill")
-# where a variable moves a folder, its name is in braces
-USER_FOLDERS = (
-    *("{home}/.agents/skills", "{claude}/skills", "{codex}/skills", "{copilot}/skills"),
-    *(f"{{home}}/{folder}" for folder in _OWN if folder not in (".codex/skills", ".copilot/skills")),
-    *(f"{{config}}/{folder}" for folder in ("agents/skills", "amp/skills", "kilo/skills")),
-    *("{config}/opencode/skills", "{config}/opencode/skill", "{home}/.codeium/windsurf/skills"),
-)
+# where agents look for skills, in a project and in a user's folders
+_FOLDERS = tomllib.loads(files(__package__).joinpath("folders.toml").read_text(encoding="utf-8"))
+PROJECT_FOLDERS, USER_FOLDERS = tuple(_FOLDERS["project"]), tuple(_FOLDERS["user"])
 # Claude Code lists its plugins in this file of their folder
 PLUGINS_FILE = "installed_plugins.json"
 MAX_PLUGINS_BYTES = 1_000_000

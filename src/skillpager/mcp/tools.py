@@ -194,13 +194,13 @@ class ToolCall:
     def read_skill_nodes(
         self,
         name: SkillName,
-        ids: Annotated[str, Field(description='Ids, ranges and lines, such as "n3-n5, n9, L30-57".')] = "",
+        ids: Annotated[str, Field(description='Ids, lines, files: "n3-n5, L30-57, a.md:L2-8, b.md".')] = "",
         section: Annotated[str, Field(description="Title of a heading.")] = "",
         lines: Annotated[str, Field(description='Such as "30-57" or "references/api.md:30-57".')] = "",
         file: Annotated[str, Field(description='Another text file of the skill, as "scripts/run.sh".')] = "",
     ) -> str:
         """Read parts of a skill verbatim, or a file of its folder; give one of ids, section, lines, file."""
-        from skillpager.pages.addresses import find_nodes
+        from skillpager.pages.addresses import find_nodes, verbatim_lines
 
         if file and not ids and not section:
             return self._file(name, file, lines)
@@ -210,15 +210,15 @@ class ToolCall:
                 "Give exactly one of ids, section, lines and file: it says what to read. Only file may have "
                 "lines beside it."
             )
-        if lines:
-            match = _LINES.fullmatch(lines.strip())
-            if not match:
-                raise NodeNotFoundError(
-                    f'{lines[:80]!r} is not a range of lines, such as "30-57" or "api.md:30-57".'
-                )
-            ordinals = find_nodes(index, [f"{match[1]}L{match[2]}-{match[3] or match[2]}"])
-        else:
-            ordinals = find_nodes(index, [ids or section])
+        match = _LINES.fullmatch(lines.strip())
+        if lines and match is None:
+            raise NodeNotFoundError(
+                f'{lines[:80]!r} is not a range of lines, such as "30-57" or "api.md:30-57".'
+            )
+        address = f"{match[1]}L{match[2]}-{match[3] or match[2]}" if match else ids or section
+        if asked := verbatim_lines(index, [address]):
+            return self._file(name, asked[0].path, f"{asked[1][0]}-{asked[1][-1]}")
+        ordinals = find_nodes(index, [address])
         return self._nodes(index, [index.nodes[ordinal] for ordinal in ordinals])
 
     def get_skill_outline(
@@ -227,11 +227,13 @@ class ToolCall:
         nodes: Annotated[
             bool, Field(description="List every node instead: id, type, lines, tokens, first words.")
         ] = False,
+        file: Annotated[str, Field(description="A file of the skill, for its headings alone.")] = "",
     ) -> str:
         """Get a map of a skill: its headings with lines, tokens, and the types of their nodes."""
-        from skillpager.output.outline import outline_lines, summary
+        from skillpager.output.outline import file_part, outline_lines, summary
 
         index = self.library.index(name)
+        index = file_part(index, file) if file else index
         if not nodes:
             return self._map(index, self.options.ceiling)
         rows = list(outline_lines(index))
@@ -317,17 +319,18 @@ class ToolCall:
         from skillpager.output.outline import outline_map
 
         name = index.skill.name
-        made = outline_map(
+        text = outline_map(
             index,
             self.library.pager.token_counter,
             show=_show(name),
             list_nodes=_call("get_skill_outline", name=name, nodes=True),
+            list_file=_call("get_skill_outline", name=name, file="{ids}"),
             folder=folder_line(index.skill, own_folder(index.skill)),
             max_tokens=limit,
         )
-        if self._count(made.text) > limit:
+        if self._count(text) > limit:
             raise SettingsError(f"Nothing fits into {limit} tokens: ask for more budget_tokens.")
-        return made.text
+        return text
 
     def _nodes(self, index: SkillIndex, asked: Sequence[Node]) -> str:
         """Return nodes; a mark names the call for those at the end that do not fit."""
@@ -351,11 +354,13 @@ class ToolCall:
     def _file(self, name: str, path: str, asked: str) -> str:
         """Return a file of a skill's folder, or lines of it."""
         skill = self.library.skill(name)
-        if skill.published is not None:
+        texts = None if skill.published is None else {f.path: f.text for f in skill.read(scope="skill").files}
+        if texts is not None and path not in texts:
             raise NodeNotFoundError(
                 f"{path[:80]!r} is not in the library: of a published skill it has the Markdown files alone."
             )
-        rows = split_lines(text := read_own_file(skill.path, path))
+        text = read_own_file(skill.path, path) if texts is None else texts[path]
+        rows = split_lines(text)
         first, last = 1, len(rows)
         if asked:
             match = _LINES.fullmatch(asked.strip())

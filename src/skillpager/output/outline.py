@@ -4,13 +4,17 @@ An outline is a map, which has a line for each section, or a list of all nodes. 
 format of the tests, so it holds no times, paths or colors.
 """
 
+import tomllib
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from importlib.resources import files
 from itertools import groupby
 
 from skillpager.display_text import line_range, one_line, percent, snippet
+from skillpager.pages.addresses import check_file
+from skillpager.pages.files_mark import words_of_files
 from skillpager.pages.render import command_for, is_file_address, notice_of, skill_tag
 from skillpager.sections import open_headings
 from skillpager.types import (
@@ -21,14 +25,15 @@ from skillpager.types import (
     ScoreKind,
     SkillIndex,
     Skip,
-    SkipReason,
     Tile,
     TokenCounter,
 )
 
-# a map takes at most so many tokens, or this share of the skill's tokens if that is more
-MAP_TOKENS = 400
+# a map takes at most so many tokens, or this share of the skill's tokens if that is more, up to a limit
+MAP_TOKENS, MAX_MAP_TOKENS = 400, 2_000
 MAP_SHARE = 0.1
+# characters that say what a file is about, in a map of files alone: as many as fit
+ABOUT_CHARS = (100, 50, 25, 0)
 # a map with fewer lines tells too little of a large skill
 LEAST_LINES = 8
 # characters of a title; the Agent Skills specification allows as many for a name
@@ -37,43 +42,16 @@ TITLE_CHARS = 64
 COUNTED_TYPES = 3
 # characters of a text without a heading that name it
 FIRST_WORDS_CHARS = 40
-# the groups of features of `SkillPager.reasons`, in plain words
-SIGNALS = {
-    "meaning": "means what is asked",
-    "words": "shares its words",
-    "clauses": "answers one of its clauses",
-    "section": "its section fits",
-    "heading": "its heading fits",
-    "neighbours": "what stands around it fits",
-    "type": "its type is called for",
-    "form": "its form (code, list, length)",
-    "place": "its place in the skill",
-    "query": "the kind of query",
-}
+# what `explain_page` says of groups of features, and of reasons against a node
+_WORDS = tomllib.loads(files(__package__).joinpath("words.toml").read_text(encoding="utf-8"))
+SIGNALS: dict[str, str] = _WORDS["signals"]
+SKIPPED: dict[str, tuple[str, str]] = _WORDS["skipped"]
 # smaller shares are not shown, and no more than so many
 LEAST_SHARE = 0.1
 SHOWN_SIGNALS = 3
 # an explanation shows so many of the nodes that are left out, and so many characters of each
 NEXT_BEST = 5
 BEGINS_CHARS = 40
-# why a node is not on a page, and what changes that
-SKIPPED: dict[str, tuple[str, str]] = {
-    SkipReason.MAX_NODES: ("the page has its number of nodes", "raise --max-nodes"),
-    SkipReason.MAX_TOKENS: ("the page would be too long", "raise --max-tokens"),
-    SkipReason.SUFFICIENCY: ("the page probably has all that is needed", "raise --sufficiency"),
-    SkipReason.NEGATIVE_MARGINAL: ("repeats the page more than it helps", "raise --lambda"),
-    SkipReason.BELOW_THRESHOLD: ("adds too little for its tokens", "ask for --sufficiency 0.95, or --fill"),
-    SkipReason.NOT_REACHED: ("the strategy did not come to it", "name more of the task in the query"),
-    SkipReason.NOT_IN_POOL: ("the strategy picks no nodes of its type", "leave out --strategy"),
-}
-
-
-@dataclass(frozen=True, slots=True)
-class SkillMap:
-    """A map of a skill as text; `folded` is the number of sections without a line of their own."""
-
-    text: str
-    folded: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,51 +74,54 @@ def outline_map(
     *,
     show: str = "",
     list_nodes: str = "",
+    list_file: str = "",
     folder: str = "",
     max_tokens: int | None = None,
-) -> SkillMap:
+) -> str:
     """Return a map of the skill: for each section its title, lines, tokens and number of nodes by type.
 
-    It has at most `MAP_TOKENS` tokens, or `MAP_SHARE` of the skill's if that is more. If the sections do not
-    fit, the deepest level is folded into the sections that contain it, then the next. If fewer than
-    `LEAST_LINES` lines would remain, the beginning of the map is shown instead. The first line always stays.
+    It has at most `MAP_TOKENS` tokens, or `MAP_SHARE` of the skill's if that is more, and never more than
+    `MAX_MAP_TOKENS`. If the sections do not fit, the deepest level is folded into the sections that contain
+    it, then the next; the last level are the files, each with what it is about. If fewer than `LEAST_LINES`
+    lines would remain of one file, the beginning of the map is shown instead. The first line always stays.
 
-    Args:
-        index: The skill's index.
-        counter: Counts the tokens.
-        show: Command that reads lines. The map names it, the lines follow it or replace `{ids}` in it.
-        list_nodes: Command that lists every node, for the map to name.
-        folder: Line that names the skill's folder, see `gaps.folder_line`; empty for none.
-        max_tokens: A lower ceiling.
+    The other arguments are those of `SkillPager.outline`; `folder` is the line that names the skill's folder
+    (`assemble.folder_line`), `max_tokens` a lower ceiling.
     """
-    ceiling = max(MAP_TOKENS, int(index.full_tokens * MAP_SHARE))
+    ceiling = max(MAP_TOKENS, min(MAX_MAP_TOKENS, int(index.full_tokens * MAP_SHARE)))
     ceiling = ceiling if max_tokens is None else min(ceiling, max_tokens)
     parts = list(_parts(index))
     total = sum(not part.is_file for part in parts)
     tag = skill_tag(index.skill)
 
-    def render(shown: Sequence[_Part], guide: bool) -> str:
-        lines = [summary(index), *(_part_line(part, index) for part in shown)]
+    def render(shown: Sequence[_Part], guide: bool, about: int | None = None) -> str:
+        lines = [summary(index), *(_part_line(part, index, about) for part in shown)]
         hidden = total - sum((not part.is_file) + part.sections for part in shown)
         lines += [f"{hidden} more section{'' if hidden == 1 else 's'} not shown"] if hidden and shown else []
-        lines += [_guide(shown, index, show, list_nodes, tag)] if guide and shown else []
+        if guide and shown:
+            words = _guide(shown, index, show, list_file, files_alone=about is not None)
+            words += f"; to see every section and node: `{list_nodes}`" if list_nodes else ""
+            lines.append(f"[…{tag} {words}]")
         lines += [folder] if folder else []
         return notice_of(tag) + "\n".join(lines) + "\n"
 
-    def fits(shown: Sequence[_Part], guide: bool = True) -> bool:
-        return counter.count(render(shown, guide)) <= ceiling
+    def fits(shown: Sequence[_Part], guide: bool = True, about: int | None = None) -> bool:
+        return counter.count(render(shown, guide, about)) <= ceiling
 
     deepest = max((part.depth for part in parts), default=0)
     levels = [_folded(parts, depth) for depth in range(deepest + 1)]
     fitting = [level for level in levels if fits(level)]
-    if fitting and (len(fitting) == len(levels) or len(fitting[-1]) >= LEAST_LINES):
-        return SkillMap(render(fitting[-1], True), sum(part.sections for part in fitting[-1]))
-    level = levels[len(fitting)]  # the outermost that does not fit
-    guide = fits(level[:1])  # a command may be longer than the ceiling
+    several = sum(part.is_file for part in parts) > 1
+    if len(fitting) == len(levels) or (fitting and not several and len(fitting[-1]) >= LEAST_LINES):
+        return render(fitting[-1], True)
+    level, about = levels[0 if several else len(fitting)], None  # the outermost that does not fit
+    for about in ABOUT_CHARS if several else ():
+        if fits(level, True, about):
+            return render(level, True, about)
+    guide = fits(level[:1], True, about)  # a command may be longer than the ceiling
     sizes = range(1, len(level) + 1)
-    size = bisect_left(sizes, True, key=lambda size: not fits(level[:size], guide))
-    own_lines = sum(not part.is_file for part in level[:size])
-    return SkillMap(render(level[:size], guide), total - own_lines)
+    size = bisect_left(sizes, True, key=lambda size: not fits(level[:size], guide, about))
+    return render(level[:size], guide, about)
 
 
 def _parts(index: SkillIndex) -> Iterator[_Part]:
@@ -184,11 +165,18 @@ def _folded(parts: Sequence[_Part], depth: int) -> list[_Part]:
     return found
 
 
-def _part_line(part: _Part, index: SkillIndex) -> str:
-    """Return the line of a part, such as `Restore L9-30 410t: 4 step, 2 example, + 3 sections`."""
+def _part_line(part: _Part, index: SkillIndex, about: int | None) -> str:
+    """Return the line of a part, such as `Restore L9-30 410t: 4 step, 2 example, + 3 sections`.
+
+    With a number of characters for what a file is `about` it is that of a file, such as `a.md 410t: Errors`.
+    """
     line = f"{'  ' * part.depth}{one_line(part.title, TITLE_CHARS) or '(no title)'}"
     if not part.start_line:
         return line
+    size = f" {sum(node.tokens for node in part.nodes)}t" if part.nodes else ""
+    if about is not None:
+        words = one_line(words_of_files(index)[part.file], about) if about else ""
+        return f"{line}{size}: {words}" if words else f"{line}{size}"
     if place := _place(part, index):
         line += f" {place}"
     types = Counter(node.type for node in part.nodes).most_common()
@@ -196,7 +184,6 @@ def _part_line(part: _Part, index: SkillIndex) -> str:
     others = sum(count for _, count in types[COUNTED_TYPES:])
     counts += [f"{others} other"] if others else []
     counts += [f"+ {part.sections} section{'' if part.sections == 1 else 's'}"] if part.sections else []
-    size = f" {sum(node.tokens for node in part.nodes)}t" if part.nodes else ""
     return f"{line}{size}: {', '.join(counts)}" if counts else line
 
 
@@ -209,21 +196,29 @@ def _place(part: _Part, index: SkillIndex) -> str:
     return first if first == last else f"{first}-{last}"
 
 
-def _guide(shown: Sequence[_Part], index: SkillIndex, show: str, list_nodes: str, tag: str) -> str:
-    """Return the last line of a map: what its lines are, and the commands that read on, with an example."""
+def file_part(index: SkillIndex, path: str) -> SkillIndex:
+    """Return the part of an index that is about one file; raise an error if that is not there."""
+    check_file(index, path)
+    nodes = tuple(node for node in index.nodes if node.span.file == path)
+    headings = tuple(each for each in index.headings if each.span.file == path)
+    return replace(index, nodes=nodes, headings=headings, full_tokens=sum(node.tokens for node in nodes))
+
+
+def _guide(shown: Sequence[_Part], index: SkillIndex, show: str, list_file: str, *, files_alone: bool) -> str:
+    """Return what the lines of a map are, and the commands that read on, with an example."""
     entry = index.skill.files[0].path
-    words = "each line is a section without the sections below it"
+    words = "each line is a file" if files_alone else "each line is a section without the sections below it"
     places = [(part.file, _place(part, index)) for part in shown if part.nodes]
     here = [place for file, place in places if file == entry]
     there = [place if place[0] == "n" else f"{file}:{place}" for file, place in places if file != entry]
-    if folded := sum(part.sections for part in shown):
+    if not files_alone and (folded := sum(part.sections for part in shown)):
         words += f"; {folded} more {'is' if folded == 1 else 'are'} folded, see +"
+    if files_alone and list_file:
+        words += f"; to see its sections: `{command_for(list_file, shown[-1].file)}`"
     if show and places:
         words += f"; to read lines: `{command_for(show, (here or there)[0])}`"
         words += f", of another file: {there[0]}" if here and there else ""
-    if list_nodes:
-        words += f"; to see every section and node: `{list_nodes}`"
-    return f"[…{tag} {words}]"
+    return words
 
 
 def node_outline(index: SkillIndex) -> str:

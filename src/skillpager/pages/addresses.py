@@ -1,4 +1,4 @@
-"""Find nodes by address: an id (`n12`), a range (`n12-n16`), lines (`L30-57`) or a heading."""
+"""Find nodes by address: an id (`n12`), a range (`n12-n16`), lines (`L30-57`), a file or a heading."""
 
 import difflib
 import re
@@ -6,12 +6,13 @@ from collections.abc import Sequence
 
 from skillpager.errors import NodeNotFoundError
 from skillpager.sections import folded, nodes_under
-from skillpager.types import SkillIndex
+from skillpager.types import SkillIndex, SourceFile
 
 # most titles or files that an error message lists
 SHOWN_TITLES = 8
 
 # no skill has nodes or lines with ten-digit numbers, and Python refuses to parse thousands of digits
+MAX_LINE = 999_999_999
 _NODES = re.compile(r"n?(\d{1,9})(?:-n?(\d{1,9}))?", re.IGNORECASE)
 _LINES = re.compile(r"(?:(?P<file>[^\s:]+):)?L(\d{1,9})(?:-L?(\d{1,9}))?", re.IGNORECASE)
 
@@ -22,29 +23,48 @@ def find_nodes(index: SkillIndex, addresses: Sequence[str]) -> list[int]:
     Args:
         index: The skill's index.
         addresses: Node ids (`n12` or `12`), ranges of them, or line ranges (`L30-57`, and
-            `references/api.md:L3` for a file other than the first), separated by spaces or commas; or the
-            title of a section.
+            `references/api.md:L3` for a file other than the first), or paths of files, separated by spaces
+            or commas; or the title of a section.
 
     Raises:
         NodeNotFoundError: An address is malformed, there is no node at it, or no address is given.
     """
     found: set[int] = set()
+    files = {file.path for file in index.skill.files}
     parts = [part for text in addresses for part in _split(text)]
     if addresses and not parts:
         raise NodeNotFoundError(
             "No node is named: write an id such as n12, a range n12-n16, lines L30-57 or a heading."
         )
     for text in addresses:
-        addressed = [_NODES.fullmatch(part) or _LINES.fullmatch(part) for part in _split(text)]
-        if not all(addressed) and (section := nodes_under(index.nodes, text)):
+        named = {text.strip(), *_split(text)} & files
+        found.update(node.ordinal for node in index.nodes if node.span.file in named)
+        parts = [part for part in _split(text) if part not in named and text.strip() not in named]
+        addressed = [_NODES.fullmatch(part) or _LINES.fullmatch(part) for part in parts]
+        if not all(addressed) and not named and (section := nodes_under(index.nodes, text)):
             found.update(section)
             continue
-        for match, part in zip(addressed, _split(text), strict=True):
+        for match, part in zip(addressed, parts, strict=True):
             if match is None:
                 # one wrong part among right ones, or a title that is not there
                 raise NodeNotFoundError(_neither(index, part if any(addressed) else text.strip()))
             found.update(_at_lines(index, match) if match.re is _LINES else _at_ids(index, match))
     return sorted(found)
+
+
+def verbatim_lines(index: SkillIndex, addresses: Sequence[str]) -> tuple[SourceFile, range] | None:
+    """Return file and lines if the only address is a file, or lines of one without nodes, such as a copy."""
+    address = addresses[0].strip() if len(addresses) == 1 else ""
+    match = _LINES.fullmatch(address)
+    path = match["file"] if match else address
+    file = next((each for each in index.skill.files if each.path == path), None)
+    if file is None or (match and any(node.span.file == path for node in index.nodes)):
+        return None
+    if match is None:
+        return file, range(1, MAX_LINE + 1)
+    first, last = int(match[2]), int(match[3] or match[2])
+    _check_order(address, first, last, "L")
+    return file, range(first, last + 1)
 
 
 def _split(text: str) -> list[str]:
@@ -67,12 +87,8 @@ def _at_ids(index: SkillIndex, match: re.Match[str]) -> range:
 
 def _at_lines(index: SkillIndex, match: re.Match[str]) -> list[int]:
     """Return the ordinals of the nodes on the lines of a match of `_LINES`."""
-    files = [file.path for file in index.skill.files]
-    file = match["file"] or files[0]
-    if file not in files:
-        raise NodeNotFoundError(
-            f"There is no file {file!r} in skill {index.skill.name!r}: its files are {_some(files)}."
-        )
+    file = match["file"] or index.skill.files[0].path
+    check_file(index, file)
     first, last = int(match[2]), int(match[3] or match[2])
     _check_order(match[0], first, last, "L")
     spans = [(node.ordinal, node.span) for node in index.nodes if node.span.file == file]
@@ -84,6 +100,15 @@ def _at_lines(index: SkillIndex, match: re.Match[str]) -> list[int]:
             f"{end}, and headings and blank lines are no nodes; the outline with nodes lists them."
         )
     return here
+
+
+def check_file(index: SkillIndex, path: str) -> None:
+    """Raise a `NodeNotFoundError` that names the files of a skill, if the path is that of none."""
+    files = [file.path for file in index.skill.files]
+    if path not in files:
+        raise NodeNotFoundError(
+            f"There is no file {path!r} in skill {index.skill.name!r}: its files are {_some(files)}."
+        )
 
 
 def _check_order(address: str, first: int, last: int, letter: str) -> None:

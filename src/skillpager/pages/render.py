@@ -14,7 +14,7 @@ Reference: paper §3.2, Context Assembly; contract 5 of `docs/design.md`.
 import json
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -22,6 +22,7 @@ from html import escape
 from itertools import accumulate, count, groupby, pairwise
 
 from skillpager.display_text import chance_words, is_plain, line_range, one_line, quoted_place
+from skillpager.pages.files_mark import MIN_FILES, files_mark, words_of_files
 from skillpager.sections import heading_paths
 from skillpager.types import (
     LEAST_COVERED,
@@ -32,6 +33,7 @@ from skillpager.types import (
     Selection,
     Skill,
     SkillIndex,
+    SourceFile,
     Span,
     Style,
     TokenCounter,
@@ -55,7 +57,8 @@ _ROUND_BRACKETS = str.maketrans("[]", "()")
 _IMITATION = re.compile(
     r"\[[^\w\[\]]{0,8}?(?:"
     r"(?:[…⋯]|\.\.\.(?=[^\w\]]|L\d))[^\[\]]{0,200}?"
-    r"\b(?:L\s?\d|(?:lines?|tokens?|omitted|in context|sent (?:earlier|before)|cut here|go on|read on)\b)"
+    r"\b(?:L\s?\d|\d+\s+files\s*:"
+    r"|(?:lines?|tokens?|omitted|in context|sent (?:earlier|before)|cut here|go on|read on)\b)"
     r"|(?:page|parts)\W{0,3}\d*\s*of\s+(?:a\s+|\d+\s+)?skill|file\W{0,3}\d*\s*:|line\s+\d+\s+of\b"
     r"|page\W{0,3}\d*\s*holds\b|this\s+skill\W{0,3}\d*\s*seems\b|skill\s+folder\b)",
     re.IGNORECASE,
@@ -63,6 +66,7 @@ _IMITATION = re.compile(
 _TAG = re.compile(r"#\s?([0-9]{1,9})")
 # fewer nodes than this have no gap between them
 MIN_GAP_NODES = 3
+_LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 # in style `xml`, text of a skill that could close the element of the page or open another
 _ELEMENT = re.compile(r"<(?=\s*/?\s*skill_content)", re.IGNORECASE)
 
@@ -131,6 +135,13 @@ class PageRenderer:
         ends = [_Joint("")] if chosen else []
         first = notice_of(self.tag if chosen else "") + "".join(opening)
         return self._page(chosen, [_Joint(first), *between, *ends], None)
+
+    def verbatim(self, file: SourceFile, numbers: Sequence[int]) -> Page:
+        """Return adjacent lines of a file as they are."""
+        named = f"{notice_of(self.tag)}{file_mark(file.path, self.tag, file.same_as)}\n\n"
+        lines = _LINE.findall(file.text)[numbers[0] - 1 : numbers[-1]] if numbers else []
+        text = ("" if self.style is Style.PLAIN else named) + "".join(lines)
+        return replace(self._page([], [_Joint(text)], None), complete=False)
 
     def empty(self, selection: Selection | None) -> Page:
         """Return the page for a budget that is too small even for marks: no text, everything omitted."""
@@ -251,13 +262,7 @@ class PageRenderer:
             return self._filled_joint(before, after)
         lead = "\n\n" if before != START else ""
         opening = "" if after == END else f"\n{''.join(self._opening(before, after))}"
-        ordinals = {node.id: node.ordinal for node in hidden}
-        marks = "\n\n".join(
-            mark_of(
-                self.index, gap, self._titles([ordinals[name] for name in gap.nodes], before, after), self.tag
-            )
-            for gap in omitted
-        )
+        marks = "\n\n".join(self._marks(hidden, omitted, before, after))
         text = f"{lead}{marks}\n{opening}"
         gap = _Joint(text, self._count(text), omitted)
         # pages with gaps of up to three times these tokens filled suffice as often at equal tokens
@@ -265,6 +270,30 @@ class PageRenderer:
             return gap
         filled = self._filled_joint(before, after, tuple(node.ordinal for node in hidden))
         return gap if filled.tokens > gap.tokens else filled
+
+    def _marks(
+        self, hidden: Sequence[Node], omitted: Sequence[Omission], before: int, after: int
+    ) -> Iterator[str]:
+        """Yield the marks of gaps, one for many whole files in a row."""
+        ordinals, nodes = {node.id: node.ordinal for node in hidden}, self.index.nodes
+
+        def is_file(gap: Omission) -> bool:
+            first, last = ordinals[gap.nodes[0]], ordinals[gap.nodes[-1]]
+            beside = (*nodes[max(0, first - 1) : first], *nodes[last + 1 : last + 2])
+            return not gap.known and first > 0 and all(node.span.file != gap.file for node in beside)
+
+        for whole, run in groupby(omitted, is_file):
+            gaps = list(run)
+            if whole and len(gaps) >= MIN_FILES:
+                yield files_mark([(gap.file, self._words[gap.file]) for gap in gaps], self.tag)
+                continue
+            for gap in gaps:
+                titles = self._titles([ordinals[name] for name in gap.nodes], before, after)
+                yield mark_of(self.index, gap, titles, self.tag)
+
+    @cached_property
+    def _words(self) -> Mapping[str, str]:
+        return words_of_files(self.index)
 
     def _titles(self, ordinals: Sequence[int], before: int, after: int) -> list[str]:
         """Return the titles of the outermost sections in a gap whose headings the page does not show."""

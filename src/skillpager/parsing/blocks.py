@@ -132,10 +132,7 @@ class _Block:
 def split_blocks(text: str, body_start: int, *, file: str = "The text") -> list[Piece]:
     """Return the pieces and headings of a body in document order, without blank space.
 
-    Args:
-        text: The whole file.
-        body_start: Offset at which the body begins; offsets of pieces count from the start of `text`.
-        file: Path that the error names.
+    Offsets count from the start of `text`, which is a whole file; errors name its path.
 
     Raises:
         SkillError: There are more than `MAX_PIECES`, or more than a text of this length should have.

@@ -32,11 +32,7 @@ def own_folder(skill: Skill) -> Path | None:
 
 
 def read_own_file(root: Path, path: str) -> str:
-    """Return the text of a file in a skill's folder.
-
-    Args:
-        root: The skill's folder.
-        path: Relative path of the file, with `/` between its parts.
+    """Return the text of a file in a skill's folder, by its path with `/` between the parts.
 
     Raises:
         SkillError: The path leads out of the folder, to no file or a hidden one, or to one that is too large

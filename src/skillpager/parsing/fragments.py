@@ -39,10 +39,6 @@ def split_skill(skill: Skill) -> list[Tile]:
 def split_file(file: SourceFile, *, first_ordinal: int = 0) -> list[Tile]:
     """Return the tiles of one file; `"".join(tile.text for tile in tiles) == file.text`.
 
-    Args:
-        file: The file.
-        first_ordinal: Ordinal of its first fragment.
-
     Raises:
         SkillError: There are too many.
     """

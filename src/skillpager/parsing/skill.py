@@ -102,16 +102,7 @@ def read_skill(path: Path | str, *, scope: str = "skill", max_bytes: int = MAX_S
 
 
 def skill_from_text(text: str, *, name: str = "skill", max_bytes: int = MAX_SKILL_BYTES) -> Skill:
-    """Return a skill with the given text as its only file, `SKILL.md`.
-
-    Args:
-        text: Markdown, with or without front matter.
-        name: Name if the front matter has none.
-        max_bytes: Largest size of `text` in UTF-8.
-
-    Raises:
-        SkillError: `text` is empty, too large or contains lone surrogates.
-    """
+    """Return a skill with the given text as its only file, `SKILL.md`; otherwise as `skill_from_files`."""
     return skill_from_files([(ENTRY_FILE, text)], name=name, max_bytes=max_bytes)
 
 
@@ -281,10 +272,7 @@ class _Reader:
 def decode(data: bytes, place: str, *, complete: bool = True) -> str:
     """Return the text of UTF-8 data.
 
-    Args:
-        data: Content of a file.
-        place: What it is called in errors.
-        complete: Whether `data` is all of it; if not, it may end within a character.
+    Errors name its `place`; data that is not `complete` may end within a character.
 
     Raises:
         SkillError: It is a document, an archive, an image or other binary data, or in another encoding.

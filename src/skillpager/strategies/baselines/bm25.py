@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skillpager.errors import require_extra
-from skillpager.sections import text_under_headings
+from skillpager.sections import embedded_text
 from skillpager.strategies.navigator.lexical import terms_of
 from skillpager.strategies.picking import PerIndex, Scores, cosines, falling, select_by_score
 from skillpager.types import Budget, FloatArray, Query, ScoreKind, Selection, SkillIndex, TokenMeter
@@ -34,7 +34,7 @@ def _word_index(index: SkillIndex) -> "bm25s.BM25 | None":
     if first:  # its first import sets its logger to DEBUG, against the application's choice
         logging.getLogger("bm25s").setLevel(logging.NOTSET)
     # with headings 0.5 to 1.5 points more of the training queries have sufficient pages
-    terms = [terms_of(text_under_headings(node)) for node in index.nodes]
+    terms = [terms_of(embedded_text(node, "heading")) for node in index.nodes]
     if not any(terms):
         return None
     words: bm25s.BM25 = package.BM25(method="lucene", k1=K1, b=B)

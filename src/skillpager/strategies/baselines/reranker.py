@@ -8,7 +8,7 @@ import numpy as np
 from skillpager.errors import StrategyError, require_extra
 from skillpager.remote.endpoint import sendable
 from skillpager.remote.hub import no_progress_bars, reason_of
-from skillpager.sections import text_under_headings
+from skillpager.sections import embedded_text
 from skillpager.strategies.picking import select_by_score
 from skillpager.types import Budget, FloatArray, Query, ScoreKind, Selection, SkillIndex, TokenMeter
 
@@ -48,7 +48,7 @@ class Reranker:
 
     def scores(self, index: SkillIndex, query: Query) -> FloatArray:
         """Return `(n,)` float32: the score of each node, to a millionth; raises as `select` does."""
-        pairs = [(sendable(query.text), sendable(text_under_headings(node))) for node in index.nodes]
+        pairs = [(sendable(query.text), sendable(embedded_text(node, "heading"))) for node in index.nodes]
         purpose = f'The strategy "{self.name}:{self.model}"'
         with self._lock, no_progress_bars(purpose):
             package = require_extra("sentence_transformers", extra="st", purpose=purpose)

@@ -2,11 +2,13 @@
 
 import math
 import re
+import tomllib
 import unicodedata
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
+from importlib.resources import files
 from itertools import accumulate, pairwise
 
 import numpy as np
@@ -25,13 +27,8 @@ _SEAM = re.compile(
     r"[_-]+|(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|(?<=[^\W\d_])(?=\d)|(?<=\d)(?=[^\W\d_])"
 )
 
-# Lucene's English stop words, which bm25s has too
-STOP_WORDS = frozenset(
-    """
-    a an and are as at be but by for if in into is it no not of on or such that the their then there these
-    they this to was will with
-    """.split()  # noqa: SIM905 - thirty-three lines otherwise
-)
+_LISTS = tomllib.loads(files(__package__).joinpath("words.toml").read_text(encoding="utf-8"))
+STOP_WORDS = frozenset(_LISTS["stop_words"].split())
 MIN_PLURAL_CHARS = 4  # plurals of so many letters or more lose their s
 STEM_CHARS = 5  # letters of a stem: "deploying" and "deployment" share one
 LEAST_TERMS = 2  # a clause with fewer terms that are not in `_ASKING` joins the next one
@@ -42,13 +39,7 @@ MAX_CLAUSE_CHARS = 4_000
 _STOP = r"(?<![.?!;:,])[.?!;:,]+\s+|(?<!\s)\s+[-—–]\s+"
 _CLAUSE_SEAM = re.compile(rf"(?:{_STOP}|(?<!\s)\s+)(?:and|but|or|then|plus|also)\s+|{_STOP}", re.IGNORECASE)
 _EDGES = " .?!,;:"
-# words of questions and requests, which say nothing about a skill; stop words are never terms
-_ASKING = frozenset(
-    """
-    am can d do does from get give have how i it ll m me my need one our re s show t tell that ve want we what
-    when where which who why would you
-    """.split()  # noqa: SIM905 - thirty-three lines otherwise
-)
+_ASKING = frozenset(_LISTS["asking"].split())
 
 # repeated queries, as a service gets them, need not be split again
 MAX_KEPT_QUERIES = 128

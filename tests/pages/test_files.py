@@ -1,0 +1,116 @@
+"""Pages, marks, page faults and outlines of skills of many files."""
+
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from messages import raises
+from page_claims import assert_gaps_can_be_read, assert_page
+from skillpager import SkillPager
+from skillpager.errors import NodeNotFoundError
+from skillpager.output.outline import MAX_MAP_TOKENS
+from skillpager.pages.files_mark import files_mark
+from skillpager.pages.render import PageRenderer
+from skillpager.parsing.skill import skill_from_files
+
+SIX = [
+    (f"{letter}.md", words) for letter, words in zip("abcdef", ("Errors", "x ] y", "", *"123"), strict=True)
+]
+MANY = [*((f"go/deep/{n}.md", "") for n in range(5)), ("ts/a.md", ""), ("b.md", ""), ("c d.md", "")]
+
+
+@pytest.mark.parametrize(
+    ("files", "mark"),
+    [
+        (SIX[:3], "[…#1 3 files: a.md: Errors; b.md: x ) y; c.md]"),
+        ([("a].md", "x" * 60)], f'[…#1 1 files: "a].md": {"x" * 49}…]'),
+        (MANY, "[…#1 8 files: go/deep/ (5: 0.md, 1.md, 2.md, …); ts/ (1: a.md); (2: b.md, c d.md)]"),
+        ([(f"{n}/a.md", "") for n in range(10)], None),
+    ],
+)
+def test_the_mark_of_many_files(files: list[tuple[str, str]], mark: str | None) -> None:
+    made = files_mark(files, "#1")
+    assert made == mark if mark else made.endswith("; 7/ (1: a.md); …]")
+
+
+def skill_of(*texts: str) -> list[tuple[str, str]]:
+    """Return a SKILL.md that mentions a file for each text."""
+    lines = "".join(f"- `refs/{n}.md`: read this for part {n}.\n" for n in range(len(texts)))
+    return [
+        ("SKILL.md", f"# S\n\nRead:\n\n{lines}"),
+        *((f"refs/{n}.md", text) for n, text in enumerate(texts)),
+    ]
+
+
+TEXTS = [f"# File {n}\n\nFirst of {n}.\n\n## Part\n\nSecond of {n}.\n" for n in range(9)]
+
+
+def test_files_left_out_in_a_row_have_one_mark(quick_pager: SkillPager) -> None:
+    index = quick_pager.index(skill_from_files(skill_of(*TEXTS)))
+    last = index.nodes[-1].ordinal
+    text = PageRenderer(index, quick_pager.token_counter).render([last]).text
+    (mark,) = re.findall(r"^\[… .* files: .*\]$", text, re.MULTILINE)
+    assert mark == "[… 8 files: refs/ (8: 0.md, 1.md, 2.md, …)]"
+    text = PageRenderer(index, quick_pager.token_counter).render([last - 8]).text
+    (_, mark) = re.findall(r"^\[… .* files: .*\]$", text, re.MULTILINE)
+    assert mark.startswith("[… 4 files: refs/5.md: File 5; read this for part 5; refs/6.md: File 6; ")
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.sets(st.integers(0, 27), max_size=8), st.sampled_from(["marked", "xml", "plain"]))
+def test_every_page_of_many_files_says_what_it_left_out(
+    quick_pager: SkillPager, chosen: set[int], style: str
+) -> None:
+    index = quick_pager.index(skill_from_files(skill_of(*TEXTS)))
+    page = quick_pager.renderer(index, style).render(number for number in chosen if number < len(index.nodes))
+    assert_page(quick_pager, index, page)
+    assert_gaps_can_be_read(quick_pager, index, page)
+
+
+def test_every_line_of_every_file_can_be_read(quick_pager: SkillPager) -> None:
+    files = [
+        *skill_of(*TEXTS),
+        ("AGENTS.md", TEXTS[0]),
+        ("two words.md", "Text.\n"),
+        ("only.md", "# Only a title"),
+    ]
+    index = quick_pager.index(skill_from_files(files))
+    for path, text in files:
+        shown = quick_pager.expand(index, path).text
+        assert all(line in shown for line in text.splitlines())
+    assert (
+        quick_pager.expand(index, "refs/1.md AGENTS.md").nodes
+        == quick_pager.expand(index, "refs/1.md:L1-9").nodes
+    )
+    copy = quick_pager.expand(index, "AGENTS.md:L3-5")
+    assert copy.text == "[file: AGENTS.md, same text as refs/0.md]\n\nFirst of 0.\n\n## Part\n"
+    assert quick_pager.expand(index, "AGENTS.md:L3-5", style="plain").text == "First of 0.\n\n## Part\n"
+    short = quick_pager.expand(index, "AGENTS.md", max_tokens=25)
+    assert short.tokens <= 25
+    assert copy.text.startswith(short.text[:40])
+    assert "\n[file: AGENTS.md, same text as refs/0.md]\n" in quick_pager.whole(index).text
+    for wrong in ("AGENTS.md:L5-3", "refs/none.md"):
+        with raises(NodeNotFoundError):
+            quick_pager.expand(index, wrong)
+
+
+def test_an_outline_names_the_files_of_a_large_skill(quick_pager: SkillPager, tmp_path: Path) -> None:
+    texts = [
+        f"# File {n}\n\n" + "".join(f"## P{k}\n\nText {n} {k}.\n\n" for k in range(40)) for n in range(70)
+    ]
+    index = quick_pager.index(skill_from_files(skill_of(*texts)))
+    made = quick_pager.outline(index, list_file="outline s")
+    assert quick_pager.token_counter.count(made) <= MAX_MAP_TOKENS
+    assert all(f"\nrefs/{n}.md " in made for n in range(70))
+    assert "to see its sections: `outline s refs/69.md`" in made
+    of_file = quick_pager.outline(index, file="refs/69.md").splitlines()
+    assert of_file[1:4] == [
+        "refs/69.md",
+        "  File 69 L1",
+        f"    P0 L3-5 {index.nodes[-40].tokens}t: 1 {index.nodes[-40].type}",
+    ]
+    with raises(NodeNotFoundError):
+        quick_pager.outline(index, file="none.md")
