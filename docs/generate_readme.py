@@ -32,7 +32,7 @@ ROWS = {
 REQUESTS = {
     ("one file", "long"): "long requests",
     ("one file", "short"): "short requests",
-    ("one file", "broad"): "broad requests in few words (“the full checklist”)",
+    ("one file", "broad"): "broad requests (“the full checklist”)",
     ("several files", "long"): "folders of many files, long requests",
     ("several files", "short"): "folders of many files, short requests",
 }

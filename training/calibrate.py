@@ -2,6 +2,8 @@
 
     python training/calibrate.py DATA... [--out MODELS] [--table CSV]
 
+Those that one has learned from are left out; a skill of several files counts as learned by its entry file.
+
 What it calibrates: chances of needs, whether a skill covers a query, whether a query is broad, the chance
 that a page suffices, and the prices of a token. Networks and encoder stay. The table is made with folds over
 authors: each page is judged under a calibration by other authors' skills.
@@ -10,7 +12,6 @@ authors: each page is judged under a calibration by other authors' skills.
 import argparse
 import json
 import re
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -20,20 +21,19 @@ import pandas as pd
 from sklearn.metrics import roc_auc_score
 
 import train_navigator
-from data import BROAD, LONG, SHORT, STRANGER, UNANSWERED, Example, embedded_queries, load, repository_folds
+from data import LONG, SHORT, STRANGER, UNANSWERED, Example, embedded_queries, load, repository_folds
 from skillpager.bench.run.learned import ENCODER, NAVIGATOR, read_learned_from, write_learned_from
 from skillpager.bench.run.learned import TYPES as LEARNED_TYPES
 from skillpager.classifiers.local import TYPES, LocalClassifier
 from skillpager.encoders.builtin import BuiltinEncoder
 from skillpager.strategies.navigator.features import CHANCE_SIGNALS, QUERY_KINDS
-from skillpager.strategies.navigator.strategy import LEAST_SAVING, NeedModel
+from skillpager.strategies.navigator.strategy import LEAN_BELOW, LEAST_SAVING, NeedModel
 from skillpager.types import FloatArray
-from train import MODELS, Split, digests_of, requests_of_others, write_json
+from train import ANSWERED, MODELS, Split, digests_of, requests_of_others, write_json
 from train_navigator import Case, Walk
 from train_types import Encoded, calibration_error, reliability
 
 FOLDS = 5
-ANSWERED = (LONG, SHORT, BROAD)
 
 
 def cases_of(examples: Sequence[Example]) -> list[Case]:
@@ -75,11 +75,12 @@ def pages_of(model: NeedModel, walks: Sequence[Walk], *, lean: bool) -> list[dic
     """Return a row for each walk: the page without limits under a calibration, and whether it suffices."""
     rows = []
     for walk in walks:
+        is_lean = lean or (walk.covered is not None and walk.covered < LEAN_BELOW)
         assert model.chance is not None
         chances = train_navigator.chances_of(walk, model.chance)
-        price = float(np.exp(walk.kinds @ np.log(model.price[int(lean)])))
+        price = float(np.exp(walk.kinds @ np.log(model.price[int(is_lean)])))
         length = train_navigator.length_at(walk, chances, price)
-        if not lean and walk.shown[length - 1] >= (1 - LEAST_SAVING) * walk.full_tokens:
+        if not is_lean and walk.shown[length - 1] >= (1 - LEAST_SAVING) * walk.full_tokens:
             length = len(walk.shown)
         rows.append(
             {
@@ -151,10 +152,10 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=MODELS, help="folder of the models that ship")
     parser.add_argument("--table", type=Path, default=Path("benchmarks/promise.csv"))
     options = parser.parse_args()
-    examples = load(options.data)
+    given = load(options.data)
     learned = read_learned_from(ENCODER) | read_learned_from(LEARNED_TYPES)
-    if learned.intersection(digests_of(examples)):
-        sys.exit("A shipped model has learned from some of these documents: calibrate on others.")
+    examples = [example for example in given if learned.isdisjoint(digests_of([example]))]
+    print(f"{len(examples)} skills; {len(given) - len(examples)} from which a model has learned are left out")
     path = options.out / "navigator" / "navigator.npz"
     with np.load(path) as stored:
         arrays = {name: stored[name] for name in stored.files}
@@ -180,14 +181,14 @@ def main() -> None:
             for wanted in (False, True)
         ]
         fitted, _ = calibrated(model, *zip(*parts[0], strict=True), examples)
-        asked = [case for case, _ in parts[1] if case.asked.series in ANSWERED]
-        walks = [train_navigator.walk(case, examples[case.document], fitted) for case in asked]
-        for lean in (False, True):
-            rows += pages_of(fitted, walks, lean=lean)
         for case, of in parts[1]:
             if case.asked.series != STRANGER:
                 chance = fitted.covered(case.known, case.query, fitted.calibrated(of))
                 covered.append((case.asked.series, -1.0 if chance is None else chance))
+        asked = [case for case, _ in parts[1] if case.asked.series in ANSWERED]
+        walks = [train_navigator.walk(case, examples[case.document], fitted) for case in asked]
+        for lean in (False, True):
+            rows += pages_of(fitted, walks, lean=lean)
     table = table_of(rows)
     for name, series in (("all", ANSWERED), ("long and short", (LONG, SHORT))):
         kept = [(of != UNANSWERED, chance) for of, chance in covered if of in (*series, UNANSWERED)]
@@ -204,7 +205,7 @@ def main() -> None:
     final, _ = calibrated(model, cases, logits, examples)
     np.savez_compressed(path, **train_navigator.file_arrays(final))
     log(final, path.parent, area, len(examples))
-    write_learned_from(NAVIGATOR, [*read_learned_from(NAVIGATOR), *digests_of(examples)])
+    write_learned_from(NAVIGATOR, [*learned, *digests_of(examples)])
 
 
 if __name__ == "__main__":

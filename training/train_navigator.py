@@ -160,6 +160,7 @@ class Walk:
         series: That of the query.
         kinds: `(len(QUERY_KINDS),)` shares of the kinds of the query.
         alone: Whether the skill is a single file.
+        covered: Chance that the skill answers the query at all, if estimated.
     """
 
     signals: FloatArray
@@ -169,15 +170,15 @@ class Walk:
     series: str
     kinds: FloatArray
     alone: bool
+    covered: float | None
 
 
 def walk(case: Case, document: Document, model: NeedModel) -> Walk:
     """Return the whole walk of one query; its pages only grow, so that one count says which suffice."""
     navigator = Navigator(model=replace(model, chance=None), prepared=PREPARED)
     everything = Budget(fill=True)
-    picks = navigator.select(
-        case.index, case.query, budget=everything, meter=NodeMeter(case.index.nodes)
-    ).picks
+    selection = navigator.select(case.index, case.query, budget=everything, meter=NodeMeter(case.index.nodes))
+    picks = selection.picks
 
     def suffices(count: int) -> bool:
         shown = sorted(pick.node.ordinal for pick in picks[:count])
@@ -190,7 +191,8 @@ def walk(case: Case, document: Document, model: NeedModel) -> Walk:
     signals = _signals(case, np.array([pick.marginal for pick in picks]), shown, breadth)
     alone = len(document.document.files) == 1
     kinds = kinds_of(case.query, breadth)
-    return Walk(signals, shown, case.index.full_tokens, enough, case.asked.series, kinds, alone)
+    full = case.index.full_tokens
+    return Walk(signals, shown, full, enough, case.asked.series, kinds, alone, selection.covered)
 
 
 def _signals(case: Case, needs: FloatArray, shown: FloatArray, breadth: float) -> FloatArray:

@@ -35,9 +35,6 @@ _ID_OF_ORDINAL = shown_as("n{}".format, str)
 SKILL_DIR = "CLAUDE_SKILL_DIR"
 # which files of a skill are read, and which text of a node is embedded; see `Settings`
 SCOPES = ("skill", "body")
-# below this estimated chance that the skill answers the query a page says so in its first line, and is lean;
-# the chance is calibrated, so the line is more often right than wrong
-LEAST_COVERED = 0.5
 TEXT_FORMS = ("context", "heading", "bare")
 
 

@@ -12,7 +12,7 @@ from skillpager import SkillPager
 from skillpager.http.options import ServerOptions
 from skillpager.http.routes import WEB
 from skillpager.output.outline import SIGNALS
-from skillpager.types import LEAST_COVERED
+from skillpager.pages.render import LEAST_COVERED
 
 TOKEN = {"Authorization": "Bearer secret"}
 INDEX = "index.html"

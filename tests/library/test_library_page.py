@@ -15,7 +15,8 @@ from skillpager import SkillPager
 from skillpager.errors import SettingsError
 from skillpager.library import FoundSkill, Library, LibraryPage, RefusalReason
 from skillpager.library.library_page import LEAST_SHARE, MAX_VERIFIED
-from skillpager.types import LEAST_COVERED, Style
+from skillpager.pages.render import LEAST_COVERED
+from skillpager.types import Style
 
 ONE = "Restore one table from last night's dump."
 TWO = "Find the commit that broke the build. Then restore one table from last night's dump."

@@ -9,11 +9,12 @@ import pytest
 from conftest import SAMPLES
 from golden import QUERIES
 from skillpager import SkillPager
+from skillpager.pages.render import LEAST_COVERED
 from skillpager.parsing.skill import skill_from_text
 from skillpager.strategies.navigator.features import COVERAGE_NAMES, IndexFeatures, coverage_signals
 from skillpager.strategies.navigator.lexical import clauses_of, stems_of, terms_of
 from skillpager.strategies.navigator.strategy import Navigator, NeedModel, shipped_model
-from skillpager.types import LEAST_COVERED, FloatArray, Query, Style
+from skillpager.types import FloatArray, Query, Style
 
 SKILL = SAMPLES / "postgres-backup"
 FOREIGN = "How do I bake sourdough bread?"

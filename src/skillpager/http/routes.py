@@ -28,8 +28,9 @@ from skillpager.json_types import JsonObject, json_type, to_json
 from skillpager.library import FoundSkill, LibraryPage, LibraryPageOptions, Route
 from skillpager.output.outline import SIGNALS
 from skillpager.pages.assemble import estimates
+from skillpager.pages.render import LEAST_COVERED
 from skillpager.strategies.registry import FAMILIES, Family, is_local
-from skillpager.types import LEAST_COVERED, Page, PageOptions, SkillIndex
+from skillpager.types import Page, PageOptions, SkillIndex
 
 NOT_ALLOWED = (
     "The strategy {!r} loads a model or calls an endpoint: choose another of /v1/strategies, or have the "

@@ -25,7 +25,6 @@ from skillpager.display_text import chance_words, is_plain, line_range, one_line
 from skillpager.pages.files_mark import MIN_FILES, files_mark, words_of_files
 from skillpager.sections import heading_paths
 from skillpager.types import (
-    LEAST_COVERED,
     Heading,
     Node,
     Omission,
@@ -41,6 +40,10 @@ from skillpager.types import (
 
 # the ends of a page: before its first node, after its last
 START, END = -1, -2
+
+# below this estimated chance that the skill answers the query a page says so in its first line; the chance is
+# calibrated, so the line is more often right than wrong
+LEAST_COVERED = 0.5
 
 # a node id and a file name, as used in addresses
 _NODE_ID = re.compile(r"n\d+")

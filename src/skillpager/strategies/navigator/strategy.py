@@ -48,7 +48,6 @@ from skillpager.strategies.navigator.features import (
 from skillpager.strategies.navigator.lexical import clauses_of
 from skillpager.strategies.picking import PerIndex, Picker, cosines, falling
 from skillpager.types import (
-    LEAST_COVERED,
     Budget,
     FloatArray,
     Node,
@@ -80,6 +79,7 @@ LEAST_CHANCE = 0.5
 TYPICAL_TOKENS, SIZE_EXPONENT = 2000, 0.5
 # a page that saves less than this share of the skill is the whole skill: so little is not worth a doubt
 LEAST_SAVING = 0.2
+LEAN_BELOW = 0.25  # this chance that the skill answers the query at all, its page is lean
 WORTH_DIGITS = 9  # of a page's worth; machines whose logarithms differ in the last bits agree on these
 
 MAX_IMPORT_TOKENS = 120  # a longer node is an example, not a list of imports, and is not required
@@ -295,7 +295,7 @@ class Navigator:
         begin = partial(_Walk, self, prepared, needs, odds, gap)
         most = len(index.nodes)
         if budget.sufficiency is None and not budget.fill:
-            lean = self.lean or (covered is not None and covered < LEAST_COVERED)
+            lean = self.lean or (covered is not None and covered < LEAN_BELOW)
             most, shown = _best_length(begin(), model.price_of(query, index.full_tokens, lean=lean))
             ceiling = index.full_tokens if budget.max_tokens is None else budget.max_tokens
             saves_little = shown >= (1 - LEAST_SAVING) * index.full_tokens
