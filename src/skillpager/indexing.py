@@ -8,8 +8,10 @@ import json
 import logging
 import time
 from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
+from itertools import chain, groupby, islice
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +19,7 @@ import numpy as np
 from skillpager.caches import LRUCache
 from skillpager.errors import StoreError, StrategyError
 from skillpager.files import FileStamps
-from skillpager.sections import embedded_text
+from skillpager.sections import embedded_text, trail_of
 from skillpager.tokens import count_tokens
 from skillpager.types import (
     Classifier,
@@ -46,6 +48,9 @@ FORMAT_VERSION = 2
 MAX_KEPT_NODES = 50_000
 MAX_KEPT_PATHS = 10_000
 MAX_KEPT_QUERIES = 1_024
+# a skill with more characters is first indexed for the query at hand: as a whole it takes ten seconds or more
+LARGE_CHARS = 150_000
+DRAFT_NODES = 300  # that such an index embeds
 STORE_PAUSE_SECONDS = 60.0  # in which a store that failed is left alone
 
 # cache key and folder: skills of the same text may stand in two folders, or in none
@@ -63,6 +68,8 @@ class IndexCache:
         self._indexes = LRUCache[IndexKey, SkillIndex](MAX_KEPT_NODES, lambda index: len(index.nodes))
         self._paths = LRUCache[tuple[str, str], tuple[FileStamps, IndexKey]](MAX_KEPT_PATHS)
         self._paused_until = 0.0  # of the monotonic clock; 0 while the store works
+        self._background = ThreadPoolExecutor(1, "skillpager-index")  # a program that ends waits for it
+        self._begun: dict[IndexKey, Future[SkillIndex]] = {}
 
     def at(self, path: str, scope: str) -> SkillIndex | None:
         """Return the index of a path and scope while none of its files has changed."""
@@ -86,25 +93,59 @@ class IndexCache:
             (key, skill.root), lambda: self._load_or_build(skill, key, builder, store)
         )
 
+    def get_or_draft(self, skill: Skill, builder: "Builder", store: Store, query: str) -> SkillIndex:
+        """Return the index, or a draft for the query if there is one and the skill is large and new.
+
+        A draft embeds what shares words with the query (`Builder.build`) and is kept nowhere: the index is
+        built in the background, and a program that ends before waits for it.
+
+        Raises:
+            EncoderError: The encoder fails.
+            ClassifierError: The classifier fails.
+        """
+        if not query or sum(len(file.text) for file in skill.files) < LARGE_CHARS:
+            return self.get_or_build(skill, builder, store)
+        key = index_key(skill, builder.recipe)
+        kept = key, skill.root
+        index = self._indexes.get(kept) or self._load(skill, key, store)
+        if index is not None:
+            return self._indexes.put(kept, index)
+        draft = builder.build(skill, key, query=query)
+        logger.warning(
+            'the page of "%s" is made from the %d of %d nodes that share most words with the query: the '
+            "skill is large and new, and is indexed in the background",
+            skill.name,
+            min(DRAFT_NODES, len(draft.nodes)),
+            len(draft.nodes),
+        )
+        if kept not in self._begun or self._begun[kept].done():
+            self._begun[kept] = self._background.submit(self.get_or_build, skill, builder, store)
+        return draft
+
     def _load_or_build(self, skill: Skill, key: str, builder: "Builder", store: Store) -> SkillIndex:
+        stored = self._load(skill, key, store)
+        if stored is not None:
+            return stored
+        index = builder.build(skill, key)
+        if not self._paused_until:
+            try:
+                store.save(index)
+            except StoreError as error:
+                logger.warning('the index of "%s" is not stored: %s', skill.name, error)
+        return index
+
+    def _load(self, skill: Skill, key: str, store: Store) -> SkillIndex | None:
         if time.monotonic() < self._paused_until:
-            return builder.build(skill, key)
+            return None
         try:
             stored = store.load(key, skill)
         except StoreError as error:
             if not self._paused_until:
                 logger.warning("indexes are not stored, they stay in memory for now: %s", error)
             self._paused_until = time.monotonic() + STORE_PAUSE_SECONDS
-            return builder.build(skill, key)
+            return None
         self._paused_until = 0.0
-        if stored is not None:
-            return stored
-        index = builder.build(skill, key)
-        try:
-            store.save(index)
-        except StoreError as error:
-            logger.warning('the index of "%s" is not stored: %s', skill.name, error)
-        return index
+        return stored
 
 
 def index_key(skill: Skill, recipe: Recipe) -> str:
@@ -147,13 +188,17 @@ class Builder:
             format=FORMAT_VERSION,
         )
 
-    def build(self, skill: Skill, key: str, tiles: Sequence[Tile] | None = None) -> SkillIndex:
+    def build(
+        self, skill: Skill, key: str, tiles: Sequence[Tile] | None = None, *, query: str = ""
+    ) -> SkillIndex:
         """Return the index of `skill` under the cache key `key`.
 
         Args:
             skill: The skill.
             key: Its cache key.
             tiles: Its headings and the fragments that become nodes; those of `split_skill` by default.
+            query: Embed no more than `DRAFT_NODES` nodes, in the sections that share most words with it; the
+                rows of all others are zeros. Empty to embed all.
 
         Raises:
             EncoderError: The encoder fails.
@@ -167,8 +212,9 @@ class Builder:
         tiles = split_skill(skill) if tiles is None else tiles
         headings = tuple(tile for tile in tiles if isinstance(tile, Heading))
         fragments = [tile for tile in tiles if isinstance(tile, Fragment)]
-        embeddings = embed(self.encoder, fragments, self.embedded_text)
-        rows = self._classifier_rows(fragments, embeddings)
+        chosen = likely_fragments(fragments, query) if query else fragments
+        embeddings = rows_of(self.encoder, self.embedded_text, fragments, chosen)
+        rows = self._classifier_rows(fragments, chosen, embeddings)
         verdicts = self.classifier.classify(fragments, rows)
         if len(verdicts) != len(fragments):
             raise ValueError(f"{self.classifier.id} gave {len(verdicts)} verdicts on {len(fragments)} nodes")
@@ -241,7 +287,9 @@ class Builder:
 
         return self.encoder if self.encoder.id == ENCODER_ID else BuiltinEncoder()
 
-    def _classifier_rows(self, fragments: list[Fragment], embeddings: FloatArray) -> FloatArray | None:
+    def _classifier_rows(
+        self, fragments: Sequence[Fragment], chosen: Sequence[Fragment], embeddings: FloatArray
+    ) -> FloatArray | None:
         """Return the embeddings that the classifier reads, None for none; the index's own if they fit."""
         wanted = self.classifier.embedding
         if wanted is None or wanted == rows_id(self.recipe):
@@ -249,10 +297,38 @@ class Builder:
         encoder, _, form = wanted.rpartition("/")
         if encoder != self.builtin.id:
             raise ValueError(f"{self.classifier.id} reads the embeddings {wanted}, which no encoder makes")
-        return embed(self.builtin, fragments, form)
+        return rows_of(self.builtin, form, fragments, chosen)
 
 
-def embed(encoder: Encoder, fragments: list[Fragment], form: str) -> FloatArray:
+def likely_fragments(fragments: Sequence[Fragment], query: str) -> list[Fragment]:
+    """Return at most `DRAFT_NODES` fragments in document order, from the sections of the best BM25 scores.
+
+    The words of a section are those of its file's path, its headings and its text.
+    """
+    from skillpager.strategies.navigator.lexical import TermIndex, terms_of
+
+    sections = [list(run) for _, run in groupby(fragments, trail_of)]
+    words = [
+        terms_of("\n".join([*trail_of(section[0]), *(each.text for each in section)])) for section in sections
+    ]
+    scores, _ = TermIndex(words).score(terms_of(query))
+    best = chain.from_iterable(sections[place] for place in np.argsort(-scores, kind="stable"))
+    return sorted(islice(best, DRAFT_NODES), key=lambda fragment: fragment.ordinal)
+
+
+def rows_of(
+    encoder: Encoder, form: str, fragments: Sequence[Fragment], chosen: Sequence[Fragment]
+) -> FloatArray:
+    """Return the rows of all fragments; those of fragments that are not chosen are zeros."""
+    embedded = embed(encoder, chosen, form)
+    if len(chosen) == len(fragments):
+        return embedded
+    rows = np.zeros((len(fragments), encoder.dim), np.float32)
+    rows[[each.ordinal for each in chosen]] = embedded
+    return rows
+
+
+def embed(encoder: Encoder, fragments: Sequence[Fragment], form: str) -> FloatArray:
     """Return `(len(fragments), encoder.dim)` float32, C-contiguous unit rows in the order of fragments.
 
     In the form `context`, an encoder that can reads each fragment in its document.

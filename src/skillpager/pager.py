@@ -144,12 +144,14 @@ class SkillPager:
         if close is not None:
             close()
 
-    def index(self, skill: SkillSource, *, scope: str | None = None) -> SkillIndex:
+    def index(self, skill: SkillSource, *, scope: str | None = None, query: str = "") -> SkillIndex:
         """Return the index of a skill, from memory or the store, or built and stored.
 
         Args:
             skill: A path, Markdown text (a string with a line break), a `Skill` or an index.
             scope: `skill` for all Markdown of the skill's folder, `body` for SKILL.md alone.
+            query: If the skill is large and was never indexed, return a draft for this query at once, and
+                build the index in the background.
 
         Raises:
             SettingsError: The scope is not valid.
@@ -162,13 +164,13 @@ class SkillPager:
         if isinstance(skill, str) and ("\n" in skill or "\r" in skill):
             skill = skill_from_text(skill, max_bytes=self.settings.max_bytes)
         if isinstance(skill, Skill):
-            return self._indexes.get_or_build(skill, self.builder, self.store)
+            return self._indexes.get_or_draft(skill, self.builder, self.store, query)
         path, scope = Path(skill), _one_of("scope", scope or self.settings.scope, SCOPES)
         index = self._indexes.at(str(path), scope)
         if index is None:
             read = read_skill(path, scope=scope, max_bytes=self.settings.max_bytes)
             stamps = stamp_skill(read, path)
-            index = self._indexes.get_or_build(read, self.builder, self.store)
+            index = self._indexes.get_or_draft(read, self.builder, self.store, query)
             self._indexes.remember(str(path), scope, stamps, index)
         return index
 
@@ -231,7 +233,8 @@ class SkillPager:
         """
         strategy = self.strategy(options.get("strategy"), options.get("mmr_lambda"))
         budget = choose_budget(options, self.settings, strategy)
-        pool = self._pool(self.index(skill, scope=options.get("scope")), strategy)
+        likely = query if estimates(strategy) else ""
+        pool = self._pool(self.index(skill, scope=options.get("scope"), query=likely), strategy)
         style, show, folder = options.get("style"), options.get("show", ""), options.get("folder", False)
         renderer = self.renderer(pool, style, show, folder=folder, part_tag=tag)
         passes = allows_all(budget, len(pool.nodes), estimating=estimates(strategy))
@@ -286,17 +289,22 @@ class SkillPager:
         return {node.id: shares for node, shares in zip(pool.nodes, reasons, strict=True)}
 
     def pool(
-        self, skill: SkillSource, strategy: Strategy | str | None = None, *, scope: str | None = None
+        self,
+        skill: SkillSource,
+        strategy: Strategy | str | None = None,
+        *,
+        scope: str | None = None,
+        query: str = "",
     ) -> SkillIndex:
         """Return the index that a strategy picks from: the skill's own, or one with the rows that it reads.
 
-        The arguments are those of `page`.
+        The arguments are those of `page` and `index`.
 
         Raises:
             SettingsError: The scope or strategy is not valid.
             SkillPagerError: As for `index`.
         """
-        return self._pool(self.index(skill, scope=scope), self.strategy(strategy, None))
+        return self._pool(self.index(skill, scope=scope, query=query), self.strategy(strategy, None))
 
     def embed_query(self, query: str) -> FloatArray:
         """Return `(dim,)` float32, unit length: the embedding of a query by the pager's encoder.

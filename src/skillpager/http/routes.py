@@ -107,7 +107,8 @@ async def page(asked: PageRequest, service: ServiceOf) -> Response:
         names = set(PageOptions.__annotations__) - {"scope"}
         options = cast(PageOptions, asked.model_dump(include=names))
         options["max_tokens"] = _allowed_tokens(service, asked.max_tokens)
-        pager, index = service.library.pager, service.library.index(asked.skill, scope=asked.scope)
+        pager = service.library.pager
+        index = service.library.index(asked.skill, scope=asked.scope, query=asked.query)
         made = pager.page(index, asked.query, **options)
         service.metrics.count_page(made)
         form = to_json(made)

@@ -191,12 +191,14 @@ class Library:
         hint = similar_names(name, known) or "ask for the list of skills."
         raise UnknownSkillError(f"There is no skill named {name!r} among {len(known)}: {hint}")
 
-    def index(self, name: str, *, scope: str | None = None, for_model: bool = False) -> "SkillIndex":
+    def index(
+        self, name: str, *, scope: str | None = None, for_model: bool = False, query: str = ""
+    ) -> "SkillIndex":
         """Return the index of the skill of this name; see `skill` and `SkillPager.index`."""
         skill = self.skill(name, for_model=for_model)
         scope = scope or self.pager.settings.scope
         with skill_faults(skill.path):
-            return self.pager.index(skill.source(scope), scope=scope)
+            return self.pager.index(skill.source(scope), scope=scope, query=query)
 
     def route(
         self,

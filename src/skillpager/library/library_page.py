@@ -257,7 +257,7 @@ class _PageMaker:
     def _index(self, skill: FoundSkill) -> SkillIndex:
         scope = self._options.get("scope") or self._pager.settings.scope
         with skill_faults(skill.path):
-            index = self._pager.pool(skill.source(scope), self._strategy, scope=scope)
+            index = self._pager.pool(skill.source(scope), self._strategy, scope=scope, query=self._query)
         if not index.nodes:
             raise SkillError(f"{skill.path} has nothing below its front matter.")
         return index

@@ -169,7 +169,8 @@ class ToolCall:
             return self._page_of_several(query, budget_tokens, fill=fill, resend=resend)
         # the other tools read on where its page ends, whoever started it
         started = self.by_user or name in self.memory.started
-        index = self.library.index(name, for_model=not started)
+        likely = query if mode in ("page", "auto") else ""
+        index = self.library.index(name, for_model=not started, query=likely)
         if mode == "page" and not query:
             raise SettingsError('The mode "page" needs a query: say what you are about to do.')
         if not index.nodes and mode != "outline":

@@ -46,6 +46,7 @@ from skillpager.strategies.navigator.features import (
     query_signals,
 )
 from skillpager.strategies.navigator.lexical import clauses_of
+from skillpager.strategies.navigator.variants import Variants
 from skillpager.strategies.picking import PerIndex, Picker, cosines, falling
 from skillpager.types import (
     Budget,
@@ -243,6 +244,7 @@ class _Prepared:
     def __init__(self, index: SkillIndex) -> None:
         self.features = IndexFeatures(index)
         self.required = required_context(index.nodes, sections_of(index))
+        self.variants = Variants(index.nodes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,6 +290,7 @@ class Navigator:
         prepared = self.prepared.of(index, _Prepared)
         model = self._model
         needs = model.needs(prepared.features, query)
+        needs[prepared.variants.others(query.text, needs)] = 0.0
         covered = model.covered(prepared.features, query, needs)
         picker.marginal = needs
         gap = max(float(meter.gap_tokens), self.opening_tokens)

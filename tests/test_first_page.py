@@ -1,0 +1,60 @@
+"""The first page of a large skill comes before its index, which is built in the background."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from skillpager import SkillPager
+from skillpager.encoders.hashing import HashingEncoder
+from skillpager.indexing import DRAFT_NODES, LARGE_CHARS
+from skillpager.parsing.skill import skill_from_files
+from skillpager.types import FloatArray, Skill
+
+QUERY = "rotate the signing key of the gateway"
+RIGHT = "Rotate the signing key with `gateway keys rotate`, then restart the gateway.\n"
+
+
+class Counting(HashingEncoder):
+    """Counts the texts that it embeds."""
+
+    embedded = 0
+
+    def encode_documents(self, texts: Sequence[str]) -> FloatArray:
+        self.embedded += len(texts)
+        return super().encode_documents(texts)
+
+
+def large_skill(chars: int) -> Skill:
+    filler = "".join(
+        f"## Part {number}\n\nThe sensor {number} measures the level of tank {number}.\n\n"
+        for number in range(chars // 60)
+    )
+    files = [
+        ("SKILL.md", "# Plant\n\nHow the plant works.\n"),
+        ("tanks.md", filler),
+        ("z/keys.md", f"# Keys\n\n{RIGHT}"),
+    ]
+    return skill_from_files(files, name="plant")
+
+
+def test_a_large_skill_has_its_first_page_before_its_index(hashing_pager: SkillPager) -> None:
+    encoder = Counting()
+    with_count = SkillPager(
+        encoder=encoder, classifier=hashing_pager.classifier, settings=hashing_pager.settings
+    )
+    skill = large_skill(LARGE_CHARS)
+    draft = with_count.index(skill, query=QUERY)
+    assert np.flatnonzero(draft.embeddings.any(axis=1)).size == DRAFT_NODES
+    assert draft.embeddings[-1].any(), "the section that answers is embedded"
+    page = with_count.page(draft, QUERY, max_tokens=300)
+    assert RIGHT.strip() in page.text
+    full = with_count.index(skill)  # waits for the background
+    assert full.embeddings.any(axis=1).all()
+    assert with_count.index(skill, query=QUERY) is full
+    assert encoder.embedded == DRAFT_NODES + 1 + len(full.nodes), "the draft, the query and the index"
+    assert [entry.key for entry in with_count.store.entries()] == [full.key]
+
+
+def test_a_small_skill_is_indexed_as_a_whole(hashing_pager: SkillPager) -> None:
+    skill = large_skill(LARGE_CHARS // 2)
+    assert hashing_pager.index(skill, query=QUERY).embeddings.any(axis=1).all()
