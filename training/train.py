@@ -25,7 +25,7 @@ import json
 import logging
 import random
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
@@ -36,10 +36,12 @@ from typing import Any
 import numpy as np
 import torch
 
+import promise
 import train_navigator
 import train_types
 from data import BROAD, FURTHER, LONG, SHORT, TEXT_FORM, Example, embedded_queries, load, repository_folds
 from export_encoder import PACKAGE, SOURCE, export, read_tokenizer, read_weights
+from promise import ANSWERED
 from sequence_net import Net, arrays_of
 from skillpager.bench.run.learned import write_learned_from
 from skillpager.classifiers.local import CLASSIFIER_ID
@@ -58,8 +60,6 @@ MODELS = Path(__file__).parents[1] / "src" / "skillpager" / "models"
 FOLDS = 3
 ALL = "all"
 BASE = "base"
-# series of queries that calibrate; further ones are more of what long ones are
-ANSWERED = (LONG, SHORT, BROAD)
 # queries of other skills that each skill is asked, to learn what it does not cover
 STRANGERS = 1
 
@@ -302,7 +302,11 @@ def embedding() -> str:
 def train_navigators(
     examples: Sequence[Example], work: Path, splits: Sequence[Split], cases: Sequence[Case]
 ) -> dict[str, object]:
-    """Train the navigator of every fold, calibrated on the others; return calibration and scores of all."""
+    """Train the navigator of every fold, calibrated on the others; return calibration and scores of all.
+
+    Skills of many authors calibrate (`is_typical`); those of the few repositories of the older data would
+    make it too sure. `promise.csv` has what the pages of each fold promise, and whether they suffice.
+    """
     by_split = {split.name: [case for case in cases if case.document in set(split.tried)] for split in splits}
     CASES[:] = cases
     with ProcessPoolExecutor(mp_context=get_context("fork")) as pool:
@@ -313,24 +317,25 @@ def train_navigators(
         for name, net in nets.items()
         for case in by_split[name]
     }
+    typical = {
+        name: [case for case in of if is_typical(examples[case.document])] for name, of in by_split.items()
+    }
     walks: dict[str, list[train_navigator.Walk]] = {}
     models = {}
     for name, net in nets.items():
-        others = [case for other in by_split if other != name for case in by_split[other]]
-        models[name] = _calibrated(net, others, logits)
+        models[name] = _calibrated(net, _others(typical, name), logits)
         walks[name] = [
             train_navigator.walk(case, examples[case.document], models[name])
-            for case in by_split[name]
+            for case in typical[name]
             if case.asked.series in ANSWERED
         ]
+    rows = []
     for name, model in models.items():
+        models[name] = _with_limits(model, _others(walks, name))
         path = work / "folds" / name / "navigator.npz"
-        others = [walk for other in walks if other != name for walk in walks[other]]
-        np.savez_compressed(path, **train_navigator.file_arrays(_with_limits(model, others)))
-    # its network is left out: that of all documents ships
-    model = _with_limits(
-        _calibrated(next(iter(nets.values())), cases, logits), [walk for of in walks.values() for walk in of]
-    )
+        np.savez_compressed(path, **train_navigator.file_arrays(models[name]))
+        for lean in (False, True):
+            rows += promise.pages_of(models[name], walks[name], lean=lean)
     covered = {
         case.asked.query.id: models[name].covered(
             case.known, case.query, models[name].calibrated(logits[case.asked.query.id])
@@ -338,6 +343,14 @@ def train_navigators(
         for name in models
         for case in by_split[name]
     }
+    told = [(case.asked.series, covered[case.asked.query.id]) for of in typical.values() for case in of]
+    table = promise.table_of(rows, [(series, chance) for series, chance in told if chance is not None])
+    table.to_csv(work / "promise.csv", index=False, lineterminator="\n")
+    # its network is left out: that of all documents ships
+    every = [case for of in typical.values() for case in of]
+    model = _with_limits(
+        _calibrated(next(iter(nets.values())), every, logits), [walk for of in walks.values() for walk in of]
+    )
     return {
         "scale": model.scale,
         "chance": [part.tolist() for part in model.chance] if model.chance else None,
@@ -347,10 +360,20 @@ def train_navigators(
         "ranking": {
             series: train_navigator.ranking(of, [logits[case.asked.query.id] for case in of])
             for series in ANSWERED
-            for of in [[case for case in cases if case.asked.series == series]]
+            for of in [[case for case in every if case.asked.series == series]]
         },
-        "covered": train_navigator.score_coverage(cases, covered),
+        "covered": train_navigator.score_coverage(every, covered),
     }
+
+
+def is_typical(example: Example) -> bool:
+    """Return whether a skill is of the data with broad requests, by nearly as many authors, or a folder."""
+    return len(example.document.files) > 1 or any(asked.series == BROAD for asked in example.asked)
+
+
+def _others(parts: Mapping[str, Sequence[Any]], name: str) -> list[Any]:
+    """Return what the other parts hold, one behind the other."""
+    return [each for other, of in parts.items() if other != name for each in of]
 
 
 def _calibrated(net: SequenceNet, cases: Sequence[Case], logits: dict[str, FloatArray]) -> NeedModel:

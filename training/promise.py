@@ -1,0 +1,78 @@
+"""What pages promise on skills never seen: how many suffice, what they save, and how the told chances hold."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+from sklearn.metrics import roc_auc_score
+
+import train_navigator
+from data import BROAD, LONG, SHORT, UNANSWERED
+from skillpager.strategies.navigator.strategy import LEAN_BELOW, LEAST_SAVING, NeedModel
+from train_navigator import Walk
+from train_types import calibration_error, reliability
+
+# series of queries that pages are judged on
+ANSWERED = (LONG, SHORT, BROAD)
+
+
+def pages_of(model: NeedModel, walks: Sequence[Walk], *, lean: bool) -> list[dict[str, object]]:
+    """Return a row for each walk: the page without limits under a calibration, and whether it suffices."""
+    rows = []
+    for walk in walks:
+        is_lean = lean or (walk.covered is not None and walk.covered < LEAN_BELOW)
+        assert model.chance is not None
+        chances = train_navigator.chances_of(walk, model.chance)
+        price = float(np.exp(walk.kinds @ np.log(model.price[int(is_lean)])))
+        length = train_navigator.length_at(walk, chances, price)
+        if not is_lean and walk.shown[length - 1] >= (1 - LEAST_SAVING) * walk.full_tokens:
+            length = len(walk.shown)
+        rows.append(
+            {
+                "pages": "lean" if lean else "default",
+                "skills": "one file" if walk.alone else "several files",
+                "queries": walk.series,
+                "suffices": length >= walk.enough,
+                "promised": chances[length - 1],
+                "tokens": int(walk.shown[length - 1]),
+                "full": walk.full_tokens,
+            }
+        )
+    return rows
+
+
+def table_of(rows: Sequence[dict[str, object]], covered: Sequence[tuple[str, float]]) -> pd.DataFrame:
+    """Return by pages, skills and queries how many suffice, what is saved, and how the promise holds.
+
+    Args:
+        rows: Those of `pages_of`.
+        covered: Series and chance of being covered of each query, near misses among them.
+    """
+    frame = pd.DataFrame(rows)
+    keys = ["pages", "skills", "queries"]
+    found = [
+        {**dict(zip(keys, names, strict=True)), **_figures(part)}
+        for names, part in [
+            *frame.groupby(keys),
+            *(((*names, "all"), part) for names, part in frame.groupby(keys[:2])),
+            *(((name, "all", "all"), part) for name, part in frame.groupby("pages")),
+        ]
+    ]
+    for name, series in (("all", ANSWERED), ("long and short", (LONG, SHORT))):
+        kept = [(of != UNANSWERED, chance) for of, chance in covered if of in (*series, UNANSWERED)]
+        area = round(float(roc_auc_score(*zip(*kept, strict=True))), 4)
+        found.append({"pages": "covered", "skills": "all", "queries": name, "count": len(kept), "auc": area})
+    return pd.DataFrame(found)
+
+
+def _figures(part: pd.DataFrame) -> dict[str, object]:
+    suffices = part["suffices"].to_numpy(bool)
+    both = 0 < suffices.sum() < len(suffices)
+    return {
+        "count": len(part),
+        "sufficient": round(float(suffices.mean()), 4),
+        "saved": round(1 - part["tokens"].sum() / part["full"].sum(), 4),
+        "tokens": round(part["tokens"].mean()),
+        "calibration_error": calibration_error(reliability(part["promised"].to_numpy(), suffices)),
+        "auc": round(float(roc_auc_score(suffices, part["promised"])), 4) if both else None,
+    }
