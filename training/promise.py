@@ -1,4 +1,4 @@
-"""What pages promise on skills never seen: how many suffice, what they save, and how the told chances hold."""
+"""What pages promise on skills never seen: how many suffice, what they save, and how their chances hold."""
 
 from collections.abc import Sequence
 
