@@ -20,13 +20,12 @@ from skillpager.pages.addresses import find_nodes, verbatim_lines
 from skillpager.pages.assemble import (
     choose_budget,
     estimates,
-    folder_line,
     leave_out,
     longest,
     make_page,
     make_whole,
 )
-from skillpager.pages.render import PageRenderer
+from skillpager.pages.render import PageRenderer, folder_line, folder_words
 from skillpager.parsing.folder import own_folder
 from skillpager.parsing.skill import read_skill, skill_from_text
 from skillpager.parsing.walk import stamp_skill
@@ -406,9 +405,9 @@ class SkillPager:
             SettingsError: The style is not valid.
         """
         chosen = self.style_of(style)
-        line = folder_line(index.skill, own_folder(index.skill)) if folder else ""
+        named = folder_words(index.skill, own_folder(index.skill)) if folder else ""
         return PageRenderer(
-            index, self.token_counter, style=chosen, show=show, folder=line, part_tag=part_tag
+            index, self.token_counter, style=chosen, show=show, folder=named, part_tag=part_tag
         )
 
     def style_of(self, style: Style | str | None = None) -> Style:

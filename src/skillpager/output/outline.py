@@ -14,8 +14,8 @@ from itertools import groupby
 
 from skillpager.display_text import line_range, one_line, percent, snippet
 from skillpager.pages.addresses import check_file
-from skillpager.pages.files_mark import words_of_files
-from skillpager.pages.render import command_for, is_file_address, notice_of, skill_tag
+from skillpager.pages.marks import command_for, is_file_address, words_of_files
+from skillpager.pages.render import notice_of, skill_tag
 from skillpager.sections import open_headings
 from skillpager.types import (
     Heading,
@@ -86,7 +86,7 @@ def outline_map(
     lines would remain of one file, the beginning of the map is shown instead. The first line always stays.
 
     The other arguments are those of `SkillPager.outline`; `folder` is the line that names the skill's folder
-    (`assemble.folder_line`), `max_tokens` a lower ceiling.
+    (`render.folder_line`), `max_tokens` a lower ceiling.
     """
     ceiling = max(MAP_TOKENS, min(MAX_MAP_TOKENS, int(index.full_tokens * MAP_SHARE)))
     ceiling = ceiling if max_tokens is None else min(ceiling, max_tokens)

@@ -3,16 +3,13 @@
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
-from pathlib import Path
 
 from typing_extensions import TypeIs
 
-from skillpager.display_text import is_plain, quoted_place
 from skillpager.errors import SettingsError
-from skillpager.pages.render import END, START, PageRenderer, skill_tag
+from skillpager.pages.render import END, START, PageRenderer
 from skillpager.settings import Settings
 from skillpager.types import (
-    SKILL_DIR,
     Budget,
     EstimatingStrategy,
     Node,
@@ -20,7 +17,6 @@ from skillpager.types import (
     PageOptions,
     Query,
     Selection,
-    Skill,
     SkipReason,
     Strategy,
     Style,
@@ -221,18 +217,6 @@ def longest(render: Callable[[Sequence[int]], Page], ordinals: Sequence[int], li
         return render(ordinals[: place - 1])
     first = render(ordinals[:1])
     return first if first.tokens <= limit else replace(render(()), least_tokens=first.tokens)
-
-
-def folder_line(skill: Skill, folder: Path | None) -> str:
-    """Return the line that says where relative paths of a skill lead; empty without a folder.
-
-    An agent that reads a page elsewhere, such as through a stub, would look for them beside what it read.
-    """
-    if folder is None or not is_plain(str(folder)):
-        return ""
-    # without braces, because an agent would put another folder in the place of `${CLAUDE_SKILL_DIR}`
-    also = f" ({SKILL_DIR})" if any(SKILL_DIR in file.text for file in skill.files) else ""
-    return f"[Skill folder{skill_tag(skill)}{also}: {quoted_place(str(folder))}]"
 
 
 class PageMeter:
