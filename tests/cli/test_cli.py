@@ -29,6 +29,7 @@ from cli_process import (
 )
 from openai_server import OpenAIServer, Reply, openai_server  # noqa: F401
 from skillpager import SkillPager
+from skillpager.cli import views
 from skillpager.cli.messages import MAX_WARNINGS
 from skillpager.encoders.openai import TIMEOUT
 from skillpager.errors import install_command
@@ -565,3 +566,13 @@ def test_a_bug_of_ours_asks_to_be_reported(tmp_path: Path) -> None:
     assert "Traceback" not in done.stderr
     verbose = subprocess.run([*start, "-v"], env=env, capture_output=True, text=True)
     assert "Traceback" in verbose.stderr
+
+
+def test_progress_is_noted_where_no_terminal_shows_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
+    notes: list[str] = []
+    monkeypatch.setattr("skillpager.cli.views.note", notes.append)
+    with views.progress_bar("reading skills") as progress:
+        progress(1, 2_000)  # ten seconds are not over
+        monkeypatch.setattr(views, "SECONDS_BETWEEN_NOTES", 0.0)
+        progress(1_200, 2_000)
+    assert notes == ["reading skills: 1,200 of 2,000"]
