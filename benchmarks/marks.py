@@ -29,6 +29,17 @@ from skillpager.bench.run.selecting import page_row
 
 TARGET = Path(__file__).with_name("marks.csv")
 LINES = TARGET.with_name("page_lines.csv")
+LINE_COLUMNS = (
+    "label",
+    "data",
+    "pages",
+    "tokens",
+    "of marks",
+    "of other lines",
+    "marks",
+    "marks (%)",
+    "nameless",
+)
 SKILLS = 20  # of which lines are counted, evenly over the names
 PAGES = 3  # of each
 NAMELESS = 25  # lines of a mark that should have names
@@ -76,8 +87,9 @@ def count_lines(folder: Path, label: str) -> None:
     pages, marks, others, number, nameless = (sum(column) for column in zip(*rows, strict=True))
     means = [f"{total / len(rows):.1f}" for total in (pages, marks, others, number)]
     row = [label, folder.name, len(rows), *means, f"{100 * marks / pages:.1f}", nameless]
+    is_new = not LINES.exists()
     with LINES.open("a", encoding="utf-8", newline="") as file:
-        csv.writer(file, lineterminator="\n").writerow(row)
+        csv.writer(file, lineterminator="\n").writerows([LINE_COLUMNS, row] if is_new else [row])
 
 
 def short_of(exam: Exam, chosen: list[str]) -> list[QueryRecord]:

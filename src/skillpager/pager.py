@@ -25,11 +25,11 @@ from skillpager.pages.assemble import (
     make_page,
     make_whole,
 )
-from skillpager.pages.render import PageRenderer, folder_line, folder_words
+from skillpager.pages.render import PageRenderer, folder_words
 from skillpager.parsing.folder import own_folder
 from skillpager.parsing.skill import read_skill, skill_from_text
 from skillpager.parsing.walk import stamp_skill
-from skillpager.settings import Settings, load_settings
+from skillpager.settings import Settings, check_query, load_settings
 from skillpager.strategies.baselines.simple import Full
 from skillpager.strategies.picking import allows_all
 from skillpager.tokens import default_counter
@@ -60,7 +60,7 @@ class SkillPager:
     """Pages skills: returns the small part of a skill that suffices for a query.
 
     Thread-safe. Models are loaded on first use. Indexes are saved in the store and cached in memory, within
-    bounds; a changed file is noticed at the next call.
+    bounds; a changed file is noticed at the next call. `with SkillPager() as pager` closes the store.
     """
 
     def __init__(
@@ -136,6 +136,14 @@ class SkillPager:
         if self._store is None or isinstance(self._store, (Path, str)):
             return make_store(self.settings, self._store)
         return self._store
+
+    def __enter__(self) -> Self:
+        """Return the pager."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close the store."""
+        self.close()
 
     def close(self) -> None:
         """Close the store; the pager can still be used and opens it again."""
@@ -215,8 +223,7 @@ class SkillPager:
         """
         if unknown := options.keys() - PageOptions.__annotations__.keys():
             raise TypeError(f"page() has no option {', '.join(sorted(unknown))}")
-        if not query.strip():
-            raise SettingsError("The query is empty: say in a sentence what the agent is about to do.")
+        check_query(query)
         return self.page_part(skill, query, options, tag=None)
 
     def page_part(self, skill: SkillSource, query: str, options: PageOptions, *, tag: str | None) -> Page:
@@ -373,9 +380,9 @@ class SkillPager:
         index = explain.file_part(index, file) if file else index
         if nodes:
             return explain.node_outline(index)
-        line = folder_line(index.skill, own_folder(index.skill)) if folder else ""
+        named = folder_words(index.skill, own_folder(index.skill)) if folder else ""
         return explain.outline_map(
-            index, self.token_counter, show=show, list_nodes=list_nodes, list_file=list_file, folder=line
+            index, self.token_counter, show=show, list_nodes=list_nodes, list_file=list_file, folder=named
         )
 
     @cached_property

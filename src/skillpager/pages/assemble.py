@@ -39,12 +39,12 @@ def choose_budget(options: PageOptions, settings: Settings, strategy: Strategy) 
     max_nodes = settings.max_nodes if max_nodes is None else max_nodes
     max_tokens = settings.max_tokens if max_tokens is None else max_tokens
     for name, value in (("max_nodes", max_nodes), ("max_tokens", max_tokens)):
-        if value is not None and value < 0:
-            raise SettingsError(f"{name} is {value}: it must be 0 or more.")
+        if value is not None and (not isinstance(value, int) or value < 0):
+            raise SettingsError(f"{name} is {value!r}: it must be a whole number, 0 or more.")
     asked = options.get("sufficiency")
     sufficiency = settings.sufficiency if asked is None else asked
-    if sufficiency is not None and not 0.0 < sufficiency <= 1.0:
-        raise SettingsError(f"sufficiency is {sufficiency}: it must be above 0 and at most 1, such as 0.9.")
+    if sufficiency is not None and not (isinstance(sufficiency, (int, float)) and 0.0 < sufficiency <= 1.0):
+        raise SettingsError(f"sufficiency is {sufficiency!r}: it must be above 0 and at most 1, such as 0.9.")
     fill = options.get("fill")
     fill = settings.fill if fill is None else fill
     if estimates(strategy):

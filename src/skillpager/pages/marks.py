@@ -27,7 +27,7 @@ WORDS_CHARS = 50
 # a line that is bold and nothing else, and one that is the caption of a table
 _BOLD = re.compile(r"(?:[-*+]\s+|\d+[.)]\s+)?(\*\*|__)(?P<title>(?:(?!\1).)+)\1\s*[:：]?")
 _CAPTION = re.compile(r"\W*(?P<title>(?:table|tabelle|tableau|tabla|表)\s*\d.*)", re.IGNORECASE)
-_FENCE = re.compile(r"\s*(?:```|~~~|[-:|\s]*$)")
+_FENCE = re.compile(r"\s*(?:```|~~~)|[-:|\s]*$")
 
 
 def omissions_of(nodes: Sequence[Node], known: Collection[int]) -> tuple[Omission, ...]:
@@ -63,29 +63,33 @@ def mark_of(index: SkillIndex, omission: Omission, titles: Sequence[str], tag: s
     return f"[…{tag} {place}: {'; '.join(named)}]" if named else f"[…{tag} {place}]"
 
 
-def part_names(nodes: Sequence[Node], previous: Node | None) -> dict[Span, str]:
-    """Return the names of the parts of adjacent nodes of a file that no heading names, by their places.
+def part_names(
+    nodes: Sequence[Node], introductions: Sequence[tuple[Span, str]], previous: Node | None
+) -> dict[Span, str]:
+    """Return names for the parts of adjacent nodes of a file that no heading names, by their places.
 
-    A part is named by a bold line, by what introduces a list or table, or if it is long by its first words.
-    `previous` is the node before them.
+    `introductions` are those of all nodes; a long part without any is named by its first words. `previous` is
+    the node before.
     """
     found: dict[Span, str] = {}
     start, nameless = nodes[0].span.start_line, nodes[-1].span.end_line
     if nameless - start < LEAST_NAMED_LINES:
         return found
     for node in nodes:
-        place, title = _introduction(node)
+        place, title = introductions[node.ordinal]
         # the items of a list whose introduction is a node have its words, too
         if title and title not in found.values() and not covers(previous, place):
             nameless = nameless if found else node.span.start_line - 1
             found[place] = title
+            if len(found) > MAX_TITLES:
+                break
     if nameless - start >= MAX_NAMELESS_LINES:
         found = {nodes[0].span: _first_words(nodes[0].text), **found}
     return found
 
 
-def _introduction(node: Node) -> tuple[Span, str]:
-    """Return the place and the words of what introduces a part that begins with a node; else no words."""
+def introduction(node: Node) -> tuple[Span, str]:
+    """Return place and words of the bold line, lead-in or caption that introduces a node; else no words."""
     line, _, below = node.text.strip().partition("\n")
     if match := _BOLD.fullmatch(line.strip()) or _CAPTION.fullmatch(line.strip()):
         return node.span, match["title"].strip(" :：*_")

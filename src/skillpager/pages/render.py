@@ -27,6 +27,7 @@ from skillpager.pages.marks import (
     command_for,
     covers,
     files_mark,
+    introduction,
     mark_of,
     omissions_of,
     part_names,
@@ -309,16 +310,21 @@ class PageRenderer:
         below = {heading.span for heading in self._paths[after]} if after != END else ()
 
         def heading_of(ordinal: int) -> Heading | None:
-            hidden = (h for h in self._paths[ordinal] if h.span not in below and not covers(previous, h.span))
-            return next(hidden, None)
+            titled = (h for h in self._paths[ordinal] if h.span not in below and not covers(previous, h.span))
+            return next(titled, None)
 
         found: dict[Span, str] = {}
         for heading, run in groupby(ordinals, heading_of):
             if heading and heading.title:
                 found[heading.span] = heading.title
             else:
-                found |= part_names([self.index.nodes[ordinal] for ordinal in run], previous)
-        return list(found.values())
+                hidden = [self.index.nodes[ordinal] for ordinal in run]
+                found |= part_names(hidden, self._introductions, previous)
+        return [title for title in found.values() if title]
+
+    @cached_property
+    def _introductions(self) -> Sequence[tuple[Span, str]]:
+        return [introduction(node) for node in self.index.nodes]
 
     def _filled_joint(self, before: int, after: int, filled: tuple[int, ...] = ()) -> _Joint:
         """Return the source between two nodes as a joint."""
@@ -388,12 +394,6 @@ def folder_words(skill: Skill, folder: Path | None) -> str:
     # without braces, because an agent would put another folder in the place of `${CLAUDE_SKILL_DIR}`
     also = f" ({SKILL_DIR})" if any(SKILL_DIR in file.text for file in skill.files) else ""
     return f"{quoted_place(str(folder))}{also}"
-
-
-def folder_line(skill: Skill, folder: Path | None) -> str:
-    """Return the line of an outline that names the skill's folder; empty without one."""
-    words = folder_words(skill, folder)
-    return f"[Skill folder{skill_tag(skill)}: {words}]" if words else ""
 
 
 def rule_of(tag: str) -> str:
