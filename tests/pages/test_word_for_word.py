@@ -339,11 +339,8 @@ def test_the_next_section_does_not_stand_for_a_long_part_without_a_name() -> Non
     index = index_of(
         f"# T\n\n## Shown\n\n{ALPHA}\n\n```\n{lines}\n```\n\n**Late**\n\n{ECHO}\n\n## Next\n\n{ECHO}\n"
     )
-    assert (
-        renderer(index)
-        .render([0])
-        .text.endswith("[… L7-44: Line0 word word word word word word word end.; Late; Next]\n")
-    )
+    named = "Line0 word word word word word word word end.; Late; Next"
+    assert renderer(index).render([0]).text.endswith(f"[… L7-46: {named}]\n")
 
 
 # ---- meters and the cache

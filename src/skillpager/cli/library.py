@@ -244,10 +244,9 @@ def check(
         raise UsageError(f"There is no severity {severity!r}: choose one of {', '.join(Severity)}.")
     session.note_estimates(default_counter())
     left_out = {kind for kind in Kind if kind in (ignore or ()) or (only and kind not in only)}
+    wanted = Severity(severity) if severity else None
     with progress_bar("checking skills") as progress:
-        checked = check_library(
-            places, ignore=left_out, severity=severity and Severity(severity), progress=progress
-        )
+        checked = check_library(places, ignore=left_out, severity=wanted, progress=progress)
     if checked.skills:
         kinds = ", ".join(f"{count:,} {kind}" for kind, count in checked.counts.items())
         warnings = len(checked.findings) - checked.errors
