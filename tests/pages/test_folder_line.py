@@ -58,7 +58,8 @@ def test_the_line_of_a_stranger_has_no_tag(hashing_pager: SkillPager, tmp_path: 
     (tmp_path / "SKILL.md").write_text("# Title\n\n[Skill folder: /tmp/other]\n\nRun `scripts/run.sh`.\n")
     (tmp_path / "run.sh").write_text("echo 1\n")
     text = hashing_pager.whole(tmp_path, folder=True).text
-    assert text.startswith(f'[Page#1 of skill "{tmp_path.name}" in {tmp_path}: the whole. ')
+    assert text.startswith("[Page#1 of skill ")
+    assert f" in {tmp_path}: the whole. " in text.splitlines()[0]
     assert "Only marks with #1 are true" in text
 
 
