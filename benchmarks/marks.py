@@ -6,9 +6,13 @@ documents, in the order of the digests of their names, are for choosing; results
 
 Marks are those that a user gets, with the command that reads omitted lines. Short queries are the published
 ones; at the limit of 40 % of a skill's tokens, pages of both styles are filled up to it.
+
+`python benchmarks/marks.py FOLDER LABEL lines` counts instead what marks and other lines that
+are not the skill's take, on three default pages of each of 20 skills, and adds a row to `page_lines.csv`.
 """
 
 import csv
+import re
 import sys
 from hashlib import sha256
 from itertools import product
@@ -24,6 +28,21 @@ from skillpager.bench.run.methods import ALL_NODES
 from skillpager.bench.run.selecting import page_row
 
 TARGET = Path(__file__).with_name("marks.csv")
+LINES = TARGET.with_name("page_lines.csv")
+LINE_COLUMNS = (
+    "label",
+    "data",
+    "pages",
+    "tokens",
+    "of marks",
+    "of other lines",
+    "marks",
+    "marks (%)",
+    "nameless",
+)
+SKILLS = 20  # of which lines are counted, evenly over the names
+PAGES = 3  # of each
+NAMELESS = 25  # lines of a mark that should have names
 FIRST = 60  # documents for choosing
 SHARE = 0.4  # of the tokens of a skill
 KEY = ("label", "data", "skills", "query", "limit", "style")
@@ -47,6 +66,30 @@ def main(folder: Path, label: str, part: str = "all") -> None:
         sys.stderr.write(f"{' '.join(map(str, values))}\n")
     exam.close()
     write(rows)
+
+
+def count_lines(folder: Path, label: str) -> None:
+    """Count the tokens of the lines of pages that are not of their skills, and write their means."""
+    exam = Exam(folder)
+    names = sorted(exam.skills)[:: max(1, len(exam.skills) // SKILLS)][:SKILLS]
+    count, rows = exam.pager.token_counter.count, []
+    for name in names:
+        for query in [each for each in exam.queries if each.skill == name][:PAGES]:
+            page = exam.pager.page(exam.index(name), query.query, show=f"skillpager show {name}", folder=True)
+            lines = page.text.splitlines()
+            marks = [line for line in lines if re.match(r"\[…", line)]
+            others = [line for line in lines if re.match(r"\[(?:Page|Skill folder|file)\b", line)]
+            spans = [re.fullmatch(r"\[…\S* (?:\S+:)?L(\d+)-(\d+)\]", line) for line in marks]
+            nameless = sum(int(span[2]) - int(span[1]) > NAMELESS for span in spans if span)
+            sizes = (sum(map(count, group)) for group in (marks, others))
+            rows.append((page.tokens, *sizes, len(marks), nameless))
+    exam.close()
+    pages, marks, others, number, nameless = (sum(column) for column in zip(*rows, strict=True))
+    means = [f"{total / len(rows):.1f}" for total in (pages, marks, others, number)]
+    row = [label, folder.name, len(rows), *means, f"{100 * marks / pages:.1f}", nameless]
+    is_new = not LINES.exists()
+    with LINES.open("a", encoding="utf-8", newline="") as file:
+        csv.writer(file, lineterminator="\n").writerows([LINE_COLUMNS, row] if is_new else [row])
 
 
 def short_of(exam: Exam, chosen: list[str]) -> list[QueryRecord]:
@@ -90,4 +133,7 @@ def write(rows: list[dict[str, str]]) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), *sys.argv[2:])
+    if sys.argv[3:] == ["lines"]:
+        count_lines(Path(sys.argv[1]), sys.argv[2])
+    else:
+        main(Path(sys.argv[1]), *sys.argv[2:])

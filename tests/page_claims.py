@@ -4,7 +4,7 @@ import re
 from itertools import pairwise
 
 from skillpager import SkillPager
-from skillpager.pages.render import address_of, is_file_address
+from skillpager.pages.marks import address_of, is_file_address
 from skillpager.parsing.fragments import split_skill
 from skillpager.types import Fragment, Page, Skill, SkillIndex, Style
 

@@ -126,6 +126,17 @@ def test_a_page_without_room_for_marks_names_all_that_it_leaves_out(hashing_page
     assert not hashing_pager.page("# Only\n\n## Headings\n", "stop it", max_tokens=0).complete
 
 
+def test_a_page_is_its_text_and_says_in_short_what_it_holds_or_why_not(hashing_pager: SkillPager) -> None:
+    with hashing_pager as pager:
+        page = pager.page(BACKUP, QUERY, max_nodes=4)
+        few = pager.page(BACKUP, QUERY, max_tokens=9)
+        made = skillpager.Library(pager, str(SAMPLES)).page(QUERY, max_tokens=500)
+    assert (str(page), page.problem, str(made)) == (page.text, "", made.text)
+    assert repr(page) == f"Page({len(page.nodes)} of 53 nodes, {page.tokens} of {page.full_tokens:,} tokens)"
+    assert repr(few) == f"Page({few.problem})"
+    assert few.problem.endswith(f" Raise max_tokens to {few.least_tokens}.")
+
+
 def test_text_paths_skills_and_indexes_are_all_skills(pager: SkillPager) -> None:
     text = (BACKUP / "SKILL.md").read_text(encoding="utf-8")
     pages = {
@@ -242,6 +253,8 @@ def test_front_matter_alone_is_an_empty_page(hashing_pager: SkillPager) -> None:
         {"scope": "all"},
         {"mmr_lambda": 1.5},
         {"max_nodes": -1},
+        {"max_tokens": "many"},
+        {"query": None},
         {"strategy": "navigator", "sufficiency": 1.5},
         {"sufficiency": 0.9},  # the default with another encoder
         {"query": "  "},

@@ -17,12 +17,13 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from skillpager.errors import SkillPagerError
+    from skillpager.library import Library
     from skillpager.pager import SkillPager
     from skillpager.types import Node, NodeType, Page, Skill, SkillIndex
 
-__all__ = ["Node", "NodeType", "Page", "Skill", "SkillIndex", "SkillPager", "SkillPagerError"]
+__all__ = ["Library", "Node", "NodeType", "Page", "Skill", "SkillIndex", "SkillPager", "SkillPagerError"]
 
-_HOMES = {"SkillPager": "pager", "SkillPagerError": "errors"}
+_HOMES = {"Library": "library", "SkillPager": "pager", "SkillPagerError": "errors"}
 
 
 def __getattr__(name: str) -> object:

@@ -8,6 +8,7 @@ import time
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import islice
 from pathlib import Path
 from uuid import uuid4
 
@@ -15,6 +16,8 @@ logger = logging.getLogger(__name__)
 
 # characters of the name in that of the temporary file, which has 38 bytes more; file systems allow 255
 NAME_CHARS = 40
+# bounds of a search for a name like one that does not exist
+MAX_COMPARED_CHARS, MAX_COMPARED_NAMES = 100, 2_000
 # folders that programs make beside what an author wrote
 SKIPPED_FOLDERS = frozenset({".git", "node_modules", "__pycache__", ".venv"})
 # a file written this recently may change again within the resolution of its time stamp
@@ -154,3 +157,23 @@ def warn_of_size(folder: Path, most: int) -> None:
         "the skills.",
         *(folder, most),
     )
+
+
+def near_path(path: Path) -> str:
+    """Return a question with an existing path like one that does not exist; empty if there is none."""
+    import difflib  # only for an error
+
+    found = Path(path.anchor)
+    for part in path.parts[bool(path.anchor) :]:
+        if os.path.lexists(found / part):
+            found /= part
+            continue
+        try:
+            names = [entry.name for entry in islice(os.scandir(found), MAX_COMPARED_NAMES)]
+        except OSError:
+            return ""
+        close = difflib.get_close_matches(part[:MAX_COMPARED_CHARS], names, 1)
+        if not close:
+            return ""
+        found /= close[0]
+    return f"did you mean {str(found)!r}?" if found != path else ""

@@ -20,17 +20,16 @@ from skillpager.pages.addresses import find_nodes, verbatim_lines
 from skillpager.pages.assemble import (
     choose_budget,
     estimates,
-    folder_line,
     leave_out,
     longest,
     make_page,
     make_whole,
 )
-from skillpager.pages.render import PageRenderer
+from skillpager.pages.render import PageRenderer, folder_words
 from skillpager.parsing.folder import own_folder
 from skillpager.parsing.skill import read_skill, skill_from_text
 from skillpager.parsing.walk import stamp_skill
-from skillpager.settings import Settings, load_settings
+from skillpager.settings import Settings, check_query, load_settings
 from skillpager.strategies.baselines.simple import Full
 from skillpager.strategies.picking import allows_all
 from skillpager.tokens import default_counter
@@ -61,7 +60,7 @@ class SkillPager:
     """Pages skills: returns the small part of a skill that suffices for a query.
 
     Thread-safe. Models are loaded on first use. Indexes are saved in the store and cached in memory, within
-    bounds; a changed file is noticed at the next call.
+    bounds; a changed file is noticed at the next call. `with SkillPager() as pager` closes the store.
     """
 
     def __init__(
@@ -137,6 +136,14 @@ class SkillPager:
         if self._store is None or isinstance(self._store, (Path, str)):
             return make_store(self.settings, self._store)
         return self._store
+
+    def __enter__(self) -> Self:
+        """Return the pager."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close the store."""
+        self.close()
 
     def close(self) -> None:
         """Close the store; the pager can still be used and opens it again."""
@@ -218,8 +225,7 @@ class SkillPager:
         """
         if unknown := options.keys() - PageOptions.__annotations__.keys():
             raise TypeError(f"page() has no option {', '.join(sorted(unknown))}")
-        if not query.strip():
-            raise SettingsError("The query is empty: say in a sentence what the agent is about to do.")
+        check_query(query)
         return self.page_part(skill, query, options, tag=None)
 
     def page_part(self, skill: SkillSource, query: str, options: PageOptions, *, tag: str | None) -> Page:
@@ -382,9 +388,9 @@ class SkillPager:
         index = explain.file_part(index, file) if file else index
         if nodes:
             return explain.node_outline(index)
-        line = folder_line(index.skill, own_folder(index.skill)) if folder else ""
+        named = folder_words(index.skill, own_folder(index.skill)) if folder else ""
         return explain.outline_map(
-            index, self.token_counter, show=show, list_nodes=list_nodes, list_file=list_file, folder=line
+            index, self.token_counter, show=show, list_nodes=list_nodes, list_file=list_file, folder=named
         )
 
     @cached_property
@@ -414,9 +420,9 @@ class SkillPager:
             SettingsError: The style is not valid.
         """
         chosen = self.style_of(style)
-        line = folder_line(index.skill, own_folder(index.skill)) if folder else ""
+        named = folder_words(index.skill, own_folder(index.skill)) if folder else ""
         return PageRenderer(
-            index, self.token_counter, style=chosen, show=show, folder=line, part_tag=part_tag
+            index, self.token_counter, style=chosen, show=show, folder=named, part_tag=part_tag
         )
 
     def style_of(self, style: Style | str | None = None) -> Style:

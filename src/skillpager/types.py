@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, ForwardRef, Protocol
 
 from typing_extensions import TypedDict
 
+from skillpager.display_text import too_few_tokens
 from skillpager.json_types import HIDDEN, INLINE, ON_REQUEST, shown_as
 
 if TYPE_CHECKING:
@@ -432,9 +433,9 @@ class Omission:
     known: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Page:
-    """A page: the text that an agent is given, and how it was made.
+    """A page: the text that an agent is given, and how it was made. `str(page)` is the text.
 
     Attributes:
         nodes: The nodes it shows, in document order: the picks, and small gaps between them.
@@ -465,6 +466,19 @@ class Page:
     def token_reduction(self) -> float:
         """The share of tokens that the page saves, `1 - tokens / full_tokens`; negative if it is longer."""
         return 1.0 - self.tokens / self.full_tokens if self.full_tokens else 0.0
+
+    @property
+    def problem(self) -> str:
+        """Why no node is shown, and the remedy, if `max_tokens` is too small; else empty."""
+        return "" if self.least_tokens is None else too_few_tokens(self.least_tokens)
+
+    def __str__(self) -> str:
+        return self.text
+
+    def __repr__(self) -> str:
+        total = len(self.nodes) + sum(len(gap.nodes) for gap in self.omitted)
+        size = f"{len(self.nodes)} of {total} nodes, {self.tokens:,} of {self.full_tokens:,} tokens"
+        return f"Page({self.problem or size})"
 
 
 class Encoder(Protocol):

@@ -29,6 +29,7 @@ from cli_process import (
 )
 from openai_server import OpenAIServer, Reply, openai_server  # noqa: F401
 from skillpager import SkillPager
+from skillpager.cli import views
 from skillpager.cli.messages import MAX_WARNINGS
 from skillpager.encoders.openai import TIMEOUT
 from skillpager.errors import install_command
@@ -157,7 +158,7 @@ def test_page_options_reach_the_pager(skillpager: Run) -> None:
     assert page["selection"]["strategy"] == "topk"
     assert page["selection"]["budget"]["max_tokens"] == 500
     assert {node["file"] for node in page["nodes"]} == {"SKILL.md"}
-    assert f"skillpager show {KUBERNETES} --scope body L2-9]" in page["text"]
+    assert f"skillpager show {KUBERNETES} --scope body L" in page["text"]
     target = skillpager("page", POSTGRES, QUERY, "--sufficiency", "0.5", "--json").json
     assert target["selection"]["budget"]["sufficiency"] == 0.5
     assert (
@@ -228,11 +229,12 @@ def test_commands_in_a_page_work_when_pasted(warm_cache: Path, tmp_path: Path, o
     page = run(
         "page", "my skills/k8s", "pod stuck in Pending", "-k", "5", *options, "--json", env=env, cwd=tmp_path
     )
-    offer = re.search(r"; read: (skillpager show .*) L2-9\]", page.json["text"])
+    offer = re.search(r"; read: (skillpager show .*) (L\S+)\]", page.json["text"])
     assert offer is not None
     words = shlex.split(offer[1])
     assert words == ["skillpager", "show", "my skills/k8s", *options]
     marked = re.findall(r"^\[… ((?:\S+:)?L\d+(?:-\d+)?)", page.json["text"], re.MULTILINE)
+    assert offer[2] == marked[0]
     files = re.findall(r" (references/\S+\.md):? ", page.json["text"])
     assert len(marked) + len(files) == len(page.json["omitted"]) > 1
     marked += files
@@ -564,3 +566,13 @@ def test_a_bug_of_ours_asks_to_be_reported(tmp_path: Path) -> None:
     assert "Traceback" not in done.stderr
     verbose = subprocess.run([*start, "-v"], env=env, capture_output=True, text=True)
     assert "Traceback" in verbose.stderr
+
+
+def test_progress_is_noted_where_no_terminal_shows_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
+    notes: list[str] = []
+    monkeypatch.setattr("skillpager.cli.views.note", notes.append)
+    with views.progress_bar("reading skills") as progress:
+        progress(1, 2_000)  # ten seconds are not over
+        monkeypatch.setattr(views, "SECONDS_BETWEEN_NOTES", 0.0)
+        progress(1_200, 2_000)
+    assert notes == ["reading skills: 1,200 of 2,000"]

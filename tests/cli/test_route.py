@@ -53,8 +53,10 @@ def test_mistakes_are_explained(env: dict[str, str], tmp_path: Path) -> None:
     )
     assert "The query is empty" in invoke("route", " ", SAMPLES, env=env).err
     empty = invoke("route", QUERY, tmp_path, env=env)
-    assert (empty.code, empty.out) == (0, "")
-    assert "no skills in" in empty.err
+    assert (empty.code, empty.out) == (invoke("ask", QUERY, tmp_path, env=env).code, "") == (1, "")
+    assert "There are no skills in" in empty.err
+    near = str(SAMPLES).replace("skills", "skils")
+    assert f"{near} is not a folder: did you mean '{SAMPLES}'?" in invoke("route", QUERY, near, env=env).err
 
 
 def test_indexing_prepares_routes(env: dict[str, str], tmp_path: Path) -> None:

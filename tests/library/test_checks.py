@@ -84,6 +84,14 @@ def test_front_matter_that_breaks_the_specification(
     assert finding.remedy.startswith(remedy)
 
 
+@pytest.mark.parametrize(
+    ("folder", "severity"), [("own--a", "warning"), ("a-1.2", "warning"), ("ab", "error")]
+)
+def test_a_folder_that_a_registry_renamed_is_no_error(tmp_path: Path, folder: str, severity: str) -> None:
+    skill(tmp_path / folder, name="a", more="license: MIT\n")
+    assert [(each.kind, each.severity) for each in check(tmp_path)] == [(Kind.FOLDER, severity)]
+
+
 def test_what_the_specification_allows_just_so_is_no_finding(tmp_path: Path) -> None:
     skill(tmp_path / "a", description="x " * 511 + "xx", more=f"license: MIT\ncompatibility: {'x' * 500}\n")
     assert check(tmp_path) == []

@@ -78,15 +78,15 @@ def test_skills_are_listed_with_their_descriptions(server: SkillServer) -> None:
 def test_pages_are_the_golden_ones_but_for_how_to_read_on(pager: SkillPager, name: str) -> None:
     limited = SkillPager(settings=replace(pager.settings, max_nodes=12))  # as the golden pages are
     text = text_of(answer(server_of(limited, SAMPLES), "load_skill", name=name, query=QUERIES[name]))
-    call = f'read_skill_nodes(name="{name}", ids="L2-9")'
-    as_golden = text.replace(call, f"skillpager show examples/skills/{name} L2-9")
-    as_golden = as_golden.replace(f"[Skill folder: {SAMPLES / name}]\n", "")
+    call = re.escape(f'read_skill_nodes(name="{name}", ids="') + r'(\S+)"\)'
+    as_golden = re.sub(call, rf"skillpager show examples/skills/{name} \1", text)
+    as_golden = as_golden.replace(f" in {SAMPLES / name}. ", ". ")
     as_golden = re.sub(
         r"\n\[Page holds all that is needed with an estimated chance of [^\]]+\]\n\Z", "", as_golden
     )
     golden = (FOLDER / f"{name}.page.md").read_text(encoding="utf-8")
     assert as_golden == golden
-    assert (call in text) == ("skillpager show" in golden)
+    assert bool(re.search(call, text)) == ("skillpager show" in golden)
 
 
 def test_a_budget_bounds_the_page(server: SkillServer, pager: SkillPager) -> None:

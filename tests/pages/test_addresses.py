@@ -7,6 +7,7 @@ from messages import raises
 from skillpager import SkillIndex, SkillPager
 from skillpager.errors import NodeNotFoundError
 from skillpager.pages.addresses import find_nodes
+from skillpager.parsing.skill import skill_from_files
 
 
 @pytest.fixture(scope="module")
@@ -101,6 +102,26 @@ def test_a_section_is_what_stands_under_its_heading(
 ) -> None:
     index = quick_pager.index(SECTIONS)
     assert [index.nodes[ordinal].text for ordinal in find_nodes(index, [section])] == texts
+
+
+@pytest.mark.parametrize(
+    ("address", "shown"),
+    [
+        ("L1-2", "# Top\n\n"),
+        ("SKILL.md:L8-9", "\n### If a > b\n"),
+        ("L13-99", "## Use\n"),
+        ("L5,", "## Set up\n"),
+    ],
+)
+def test_lines_without_nodes_are_shown_as_they_are(quick_pager: SkillPager, address: str, shown: str) -> None:
+    index = quick_pager.index(skill_from_files([("SKILL.md", SECTIONS[: SECTIONS.index("\nFour.")])]))
+    assert quick_pager.expand(index, address, style="plain").text == shown
+
+
+@pytest.mark.parametrize("address", ["L99", "L0-2", "none.md:L1"])
+def test_lines_that_a_file_does_not_have(index: SkillIndex, quick_pager: SkillPager, address: str) -> None:
+    with raises(NodeNotFoundError):
+        quick_pager.expand(index, address.replace("99", "999"))
 
 
 def test_a_title_is_an_address_too(quick_pager: SkillPager) -> None:

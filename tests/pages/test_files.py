@@ -12,7 +12,7 @@ from page_claims import assert_gaps_can_be_read, assert_page
 from skillpager import SkillPager
 from skillpager.errors import NodeNotFoundError
 from skillpager.output.outline import MAX_MAP_TOKENS
-from skillpager.pages.files_mark import files_mark
+from skillpager.pages.marks import files_mark
 from skillpager.pages.render import PageRenderer
 from skillpager.parsing.skill import skill_from_files
 

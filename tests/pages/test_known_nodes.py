@@ -8,7 +8,7 @@ from conftest import SAMPLES
 from golden import QUERIES
 from skillpager import SkillPager
 from skillpager.json_types import to_json
-from skillpager.pages.render import address_of
+from skillpager.pages.marks import address_of
 
 SKILL = SAMPLES / "postgres-backup"
 QUERY = QUERIES["postgres-backup"]

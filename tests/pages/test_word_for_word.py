@@ -7,7 +7,8 @@ import pytest
 
 from skillpager.pages.addresses import find_nodes
 from skillpager.pages.assemble import NodeMeter, PageMeter
-from skillpager.pages.render import PageRenderer, address_of, omissions_of, whole_text
+from skillpager.pages.marks import address_of, omissions_of
+from skillpager.pages.render import PageRenderer, whole_text
 from skillpager.types import SkillIndex, Span, Style
 from word_tokens import Words, index_of, words
 
@@ -49,7 +50,10 @@ FIRST = f"---\nname: Prüfung\n---\n{BODY}"
 OTHER = f"\n\n# Other\n\n{GOLF}\n\n{HOTEL}\n"
 LAST = f"{INDIA}\n"
 
-LEGEND = '[Page of skill "Prüfung". […] = omitted lines; read: skillpager show demo L2-9]\n\n'
+
+def legend(address: str, name: str = "Prüfung") -> str:
+    """Return the first lines of a page, whose first mark has this address."""
+    return f'[Page of skill "{name}". […] = omitted lines; read: skillpager show demo {address}]\n\n'
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +71,7 @@ def renderer(
 def test_nodes_of_the_first_file(index: SkillIndex) -> None:
     page = renderer(index).render([4, 3])
     assert page.text == (
-        LEGEND
+        legend("L6-13")
         + "[… L6-13]\n\n"
         + f"## Use\n\nDo this first:\n{DELTA}\n\n### Deep\n\n{ECHO}\n\n"
         + "[… L22: End]\n\n"
@@ -85,13 +89,12 @@ def test_nodes_of_the_first_file(index: SkillIndex) -> None:
     ]
 
 
-def test_a_gap_over_files_ends_with_the_name_of_the_file_that_goes_on(index: SkillIndex) -> None:
+def test_a_file_that_a_mark_names_is_not_named_again(index: SkillIndex) -> None:
     assert renderer(index).render([0, 7, 8]).text == (
-        LEGEND
+        legend("L10-22")
         + f"# Top\n\n{ALPHA}\n\n"
         + "[… L10-22: Use; End]\n\n"
-        + "[… refs/b.md:L5]\n\n"
-        + f"[file: refs/b.md]\n\n{HOTEL}\n\n[file: c d.md]\n\n{INDIA}\n"
+        + f"[… refs/b.md:L5]\n\n{HOTEL}\n\n[file: c d.md]\n\n{INDIA}\n"
     )
 
 
@@ -100,7 +103,7 @@ def test_a_heading_stands_over_the_first_node_below_it_and_a_lead_in_over_its_it
 ) -> None:
     text = renderer(index).render([1, 3, 5, 6]).text
     assert text == (
-        LEGEND
+        legend("L6")
         + "[… L6]\n\n"
         + f"## Use\n\nDo this first:\n\n{BRAVO}\n\n"
         + f"[… L13]\n\n{DELTA}\n\n"
@@ -165,17 +168,17 @@ def test_xml_stands_around_the_marked_page(index: SkillIndex) -> None:
 
 
 @pytest.mark.parametrize(
-    ("show", "legend"),
+    ("show", "first"),
     [
         ("", 'skill "Prüfung". […] = omitted lines]'),
-        ("read", 'skill "Prüfung". […] = omitted lines; read: read L2-9]'),
-        ("get({ids}) {ids}", 'skill "Prüfung". […] = omitted lines; read: get(L2-9) L2-9]'),
-        ('get("Prüfung")', 'a skill. […] = omitted lines; read: get("Prüfung") L2-9]'),
+        ("read", 'skill "Prüfung". […] = omitted lines; read: read L10-22]'),
+        ("get({ids}) {ids}", 'skill "Prüfung". […] = omitted lines; read: get(L10-22) L10-22]'),
+        ('get("Prüfung")', 'a skill. […] = omitted lines; read: get("Prüfung") L10-22]'),
     ],
 )
-def test_the_command_that_reads_what_is_omitted(show: str, legend: str) -> None:
+def test_the_command_that_reads_what_is_omitted(show: str, first: str) -> None:
     text = renderer(index_of(FIRST), show=show).render([0]).text
-    assert text == f"[Page of {legend}\n\n# Top\n\n{ALPHA}\n\n[… L10-22: Use; End]\n"
+    assert text == f"[Page of {first}\n\n# Top\n\n{ALPHA}\n\n[… L10-22: Use; End]\n"
 
 
 def test_an_estimate_is_no_exact_count() -> None:
@@ -189,7 +192,7 @@ def test_what_the_reader_has_is_a_gap_of_its_own(index: SkillIndex) -> None:
     had = renderer(index).knowing(frozenset({1, 2, 7}))
     page = had.render([0])
     assert page.text == (
-        LEGEND
+        legend("L14-22")
         + f"# Top\n\n{ALPHA}\n\n"
         + "[… L10-13, sent earlier]\n\n"
         + "[… L14-22: Use; End]\n\n"
@@ -251,8 +254,7 @@ def test_headings_count_on_both_sides_of_that_comparison(short: str, filled: boo
 def test_no_blank_lines_stand_before_the_first_node_of_a_page(start: str) -> None:
     first = f"{start}end."
     index = index_of(f"\r\n\r\n{first}\n\n{ALPHA}\n\n{ECHO}\n\n{FOXTROT}\n")
-    legend = LEGEND.replace("Prüfung", "skill")
-    assert renderer(index).render([1]).text.startswith(f"{legend}{first}\n\n{ALPHA}\n\n[… ")
+    assert renderer(index).render([1]).text.startswith(f"{legend('L7-9', 'skill')}{first}\n\n{ALPHA}\n\n[… ")
 
 
 # ---- windows of the source, which have no ids that can be read
@@ -286,7 +288,7 @@ def test_windows_are_read_by_their_lines() -> None:
     deep = FIRST.index("### Deep")
     windows = windows_of(index, FIRST.index("## Use"), deep)
     assert renderer(windows).render([1]).text == (
-        LEGEND
+        legend("L4-7")
         + "[… L4-7]\n\n"
         + f"# Top\n\n{windows.nodes[1].text}\n\n"
         + "[… L16-22]\n\n"
@@ -318,10 +320,27 @@ def test_lines_read_a_gap_with_what_stands_in_the_same_line() -> None:
 
 
 def test_a_mark_names_the_first_sections_and_no_title_ends_it() -> None:
-    titles = ["One [of](x) `two]`", "A title of more than thirty characters", "", "Three", "Four", "Five"]
+    titles = ["One [of](x) `two]`", "A title of " + "more " * 9 + "than sixty", "", "Three", "Four", "Five"]
     index = index_of(f"{ALPHA}\n\n" + "\n\n".join(f"## {title}\n\n{ECHO}" for title in titles))
-    named = "One of two); A title of more than thirty c…; Three; Four; …"
+    named = "One of two); A title of more more more more more more more more more tha…; Three; Four; …"
     assert renderer(index).render([0]).text.endswith(f"\n\n[… L5-25: {named}]\n")
+
+
+def test_parts_without_a_heading_are_named_by_what_introduces_them() -> None:
+    items = "\n".join(f"- {words(name, 30)}" for name in ("Bravo", "Charlie", "Delta"))
+    rows = "\n".join(f"| {number} | {ECHO} |" for number in range(9))
+    parts = ["**Backups**", ECHO, f"To restore:\n\n{items}", f"The *limits*:\n\n| a | b |\n|---|---|\n{rows}"]
+    index = index_of(f"# T\n\n## Shown\n\n{ALPHA}\n\n" + "\n\n".join(parts) + f"\n\n## Next\n\n{ECHO}\n")
+    assert renderer(index).render([0]).text.endswith(": Backups; To restore; The *limits; Next]\n")
+
+
+def test_the_next_section_does_not_stand_for_a_long_part_without_a_name() -> None:
+    lines = "\n".join(words(f"Line{number}", 9) for number in range(30))
+    index = index_of(
+        f"# T\n\n## Shown\n\n{ALPHA}\n\n```\n{lines}\n```\n\n**Late**\n\n{ECHO}\n\n## Next\n\n{ECHO}\n"
+    )
+    named = "Line0 word word word word word word word end.; Late; Next"
+    assert renderer(index).render([0]).text.endswith(f"[… L7-46: {named}]\n")
 
 
 # ---- meters and the cache
@@ -331,9 +350,9 @@ def test_a_mark_names_the_first_sections_and_no_title_ends_it() -> None:
 def test_the_legend_is_priced_as_that_of_a_page_with_all_but_one_node(text: str) -> None:
     index = index_of(text, counter=Characters())
     name = index.skill.name
-    legend = f'[Page of skill "{name}". […] = omitted lines]\n\n'
-    assert PageRenderer(index, Characters()).frame_tokens() == len(legend)
-    xml = f'<skill_content name="{name}">\n{legend.rstrip()}\n\n\n</skill_content>'
+    first = f'[Page of skill "{name}". […] = omitted lines]\n\n'
+    assert PageRenderer(index, Characters()).frame_tokens() == len(first)
+    xml = f'<skill_content name="{name}">\n{first.rstrip()}\n\n\n</skill_content>'
     assert PageRenderer(index, Characters(), style=Style.XML).frame_tokens() == len(xml)
     assert PageRenderer(index, Characters(), style=Style.PLAIN).frame_tokens() == 0
 

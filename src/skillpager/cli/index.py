@@ -140,7 +140,7 @@ def index_targets(
             publisher.publish(skill, Path(outcome.place), outcome.key)
 
     # Ray prints to stdout what happens to its machines
-    with redirect_stdout(sys.stderr), progress_bar("skills") as progress:
+    with redirect_stdout(sys.stderr), progress_bar("indexing skills") as progress:
         return index_skills(pager, targets, jobs=run.jobs, ray=run.ray, progress=progress, finished=publish)
 
 
@@ -149,7 +149,7 @@ def prepare_routing(pager: "SkillPager", texts: Sequence[str]) -> list[FoundSkil
     places = [Path(text).expanduser() for text in texts]
     library = Library(pager, [place for place in places if place.is_dir()] if texts else None)
     # an encoder that fails is reported with each skill that needs it
-    with progress_bar("skills") as progress, suppress(EncoderError):
+    with progress_bar("reading skills") as progress, suppress(EncoderError):
         library.prepare(progress)
     return library.found()
 

@@ -27,7 +27,7 @@ from skillpager.cli.options import (
 )
 from skillpager.cli.views import counted, note_page, print_table, progress_bar, token_count
 from skillpager.display_text import chance_words, percent, snippet, too_few_tokens
-from skillpager.errors import SettingsError, SkillError
+from skillpager.errors import SettingsError
 from skillpager.json_types import to_json
 from skillpager.library import FoundSkill, LibraryPage, RefusalReason
 from skillpager.library.discovery import search_folders, shown_folders
@@ -86,9 +86,10 @@ def route(
 ) -> None:
     """Find the skills that QUERY needs, best first, each with its chance and the terms that it shares.
 
-    If perhaps no skill fits, a note says so. Names, descriptions and bodies of the skills are searched,
-    and what they mean; skills need not be indexed. The first search reads all skills and remembers them,
-    later ones read only what is new. `skillpager index` does the same ahead of time.
+    If perhaps no skill fits, a note says so, and the exit code is 0, as it is with `ask`. Names, descriptions
+    and bodies of the skills are searched, and what they mean; skills need not be indexed. The first search
+    reads all skills and remembers them, later ones read only what is new. `skillpager index` does the same
+    ahead of time.
 
     \b
     Examples:
@@ -98,14 +99,13 @@ def route(
     """
     query = session.read_query(query)
     library = session.open_library(folders or [], options)
-    if missing := session.missing_skills(library):
-        note(missing)
-    with progress_bar("skills") as progress:
+    session.require_skills(library)
+    with progress_bar("reading skills") as progress:
         found = library.route(query, k=k, progress=progress)
     if as_json:
         print_json(to_json(found))
         return
-    if found.searched and (no_fit := no_fit_words(found)):
+    if no_fit := no_fit_words(found):
         note(no_fit)
     rows = [
         [
@@ -150,10 +150,8 @@ def ask(
     query = session.read_query(query)
     library = session.open_library(folders or [], options)
     session.note_estimates(library.pager.token_counter)
-    if missing := session.missing_skills(library):
-        widen = ", or widen the settings" if library.keep else ""
-        raise SkillError(f"There are {missing}: name folders with skills{widen}.")
-    with progress_bar("skills") as progress:
+    session.require_skills(library)
+    with progress_bar("reading skills") as progress:
         made = library.page(
             query,
             max_tokens=max_tokens,
@@ -214,13 +212,22 @@ def check(
         list[str] | None,
         typer.Option(metavar="KIND", help="Leave out findings of a kind, such as licence; may be repeated."),
     ] = None,
+    only: Annotated[
+        list[str] | None,
+        typer.Option(metavar="KIND", help="Show only findings of a kind; may be repeated."),
+    ] = None,
+    severity: Annotated[
+        str | None,
+        typer.Option(metavar="SEVERITY", help="Show only this severity: error or warning."),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Check skills as their authors would before others use them.
 
     Found are departures from the Agent Skills specification, dead links, files that are too long, missing
-    licences, copies, and skills that take each other's queries; each with file, line and remedy. The exit
-    code is 1 if there are errors, 0 if there are only warnings. docs/library-check.md describes every kind.
+    licences, copies, and skills that take each other's queries; each with file, line and remedy. A summary by
+    kind comes first, on stderr. The exit code is 1 if there are errors, 0 if there are only warnings.
+    docs/library-check.md describes every kind.
 
     \b
     Examples:
@@ -228,18 +235,18 @@ def check(
       skillpager library check examples/skills/git-bisect --json
     """
     from skillpager.library.checks import check_library  # numpy
-    from skillpager.library.skill_checks import Kind
+    from skillpager.library.skill_checks import Kind, Severity
 
     places = session.check_folders(folders or []) or search_folders(load_settings().skills_dir)
-    for kind in sorted(set(ignore or ()) - set(Kind)):
+    for kind in sorted({*(ignore or ()), *(only or ())} - set(Kind)):
         raise UsageError(f"There is no kind {kind!r} of findings: the kinds are {', '.join(Kind)}.")
+    if severity not in (None, *Severity):
+        raise UsageError(f"There is no severity {severity!r}: choose one of {', '.join(Severity)}.")
     session.note_estimates(default_counter())
-    with progress_bar("skills") as progress:
-        checked = check_library(places, ignore=[Kind(kind) for kind in ignore or ()], progress=progress)
-    if as_json:
-        print_json(to_json(checked))
-    else:
-        print_text("\n".join(map(str, checked.findings)))
+    left_out = {kind for kind in Kind if kind in (ignore or ()) or (only and kind not in only)}
+    wanted = Severity(severity) if severity else None
+    with progress_bar("checking skills") as progress:
+        checked = check_library(places, ignore=left_out, severity=wanted, progress=progress)
     if checked.skills:
         kinds = ", ".join(f"{count:,} {kind}" for kind, count in checked.counts.items())
         warnings = len(checked.findings) - checked.errors
@@ -247,5 +254,9 @@ def check(
         note(f"{counted(checked.skills, 'skill')}: {total}{f' ({kinds})' if kinds else ''}")
     else:
         note(f"no skills in {shown_folders(places)}")
+    if as_json:
+        print_json(to_json(checked))
+    else:
+        print_text("\n".join(map(str, checked.findings)))
     if checked.errors:
         raise typer.Exit(FAILED)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from skillpager.cli.messages import UsageError, note, warn
 from skillpager.cli.options import PagerOptions, StoreOptions
 from skillpager.errors import SettingsError, SkillError, install_command
+from skillpager.files import near_path
 from skillpager.library import Library, locate, settings_filter
 from skillpager.library.discovery import search_folders, shown_folders
 from skillpager.library.published import published_skills
@@ -62,7 +63,8 @@ def check_folders(named: Sequence[Path]) -> Sequence[Path]:
     """Return the arguments of a command that have to be folders."""
     for folder in named:
         if not folder.is_dir():
-            raise SkillError(f"{folder} is not a folder: name folders that contain skills.")
+            hint = near_path(folder) or "name folders that contain skills."
+            raise SkillError(f"{folder} is not a folder: {hint}")
     return named
 
 
@@ -90,6 +92,13 @@ def missing_skills(library: Library) -> str:
     wanted = " that the settings `trusted` and `licences` let pass" if library.keep else ""
     published = f" and in the library {library.place}" if library.place else ""
     return f"no skills{wanted} in {shown_folders(library.folders)}{published}"
+
+
+def require_skills(library: Library) -> None:
+    """Raise a `SkillError` if a library has no skills."""
+    if missing := missing_skills(library):
+        widen = ", or widen the settings" if library.keep else ""
+        raise SkillError(f"There are {missing}: name folders with skills{widen}.")
 
 
 def load_skill(pager: "SkillPager", source: Path | str | Skill) -> SkillIndex:

@@ -1,6 +1,7 @@
 """Tables and progress bars on a terminal, elsewhere tab-separated values and no bars; numbers in words."""
 
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
@@ -9,20 +10,31 @@ from skillpager.display_text import chance_words, one_line, percent
 from skillpager.pages.render import not_covered
 from skillpager.types import Page
 
+SECONDS_BETWEEN_NOTES = 10.0  # on progress, without a terminal
+
 
 @contextmanager
-def progress_bar(unit: str) -> Iterator[Callable[[int, int], None]]:
+def progress_bar(phase: str) -> Iterator[Callable[[int, int], None]]:
     """Yield a function that moves a progress bar, given the number of finished units and of all units.
 
-    The bar counts units such as `contexts`, on stderr, if that is a terminal and notes are shown.
+    The bar is on stderr, named after the phase, such as `reading skills`. Where that is not a terminal a note
+    stands there every ten seconds instead, if notes are shown.
     """
-    if not (are_notes_shown() and sys.stderr.isatty()):
-        yield lambda _done, _total: None
+    if not sys.stderr.isatty() or not are_notes_shown():
+        noted = time.monotonic()
+
+        def note_progress(done: int, total: int) -> None:
+            nonlocal noted
+            if time.monotonic() - noted >= SECONDS_BETWEEN_NOTES:
+                noted = time.monotonic()
+                note(f"{phase}: {done:,} of {total:,}")
+
+        yield note_progress
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    columns = (TextColumn(unit), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    columns = (TextColumn(phase), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task("", total=None)
         yield lambda done, total: progress.update(task, completed=done, total=total)

@@ -64,6 +64,7 @@ def check_library(
     folders: Sequence[Path],
     *,
     ignore: Collection[Kind] = (),
+    severity: Severity | None = None,
     progress: Progress = no_progress,
 ) -> LibraryCheck:
     """Return what to mend in the skills of some folders; stubs are left out.
@@ -71,6 +72,7 @@ def check_library(
     Args:
         folders: Folders to search.
         ignore: Kinds of findings that are left out.
+        severity: The only severity of findings, if one is wanted.
         progress: Called with the number of skills that were read, and of all.
     """
     skills: list[CheckedSkill] = []
@@ -96,7 +98,7 @@ def check_library(
         texts = [f"{each.skill.name}: {each.skill.description}" for each in described]
         rows = BuiltinEncoder().encode_documents(texts)
         findings += overlap_findings(described, rows)
-    wanted = [finding for finding in findings if finding.kind not in ignore]
+    wanted = [each for each in findings if each.kind not in ignore and severity in (None, each.severity)]
     wanted.sort(key=lambda each: (str(each.file), each.line or 0, each.kind, each.problem))
     return LibraryCheck(len(skills) + unreadable, tuple(wanted))
 

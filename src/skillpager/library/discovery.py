@@ -18,6 +18,7 @@ from pathlib import Path
 from skillpager.display_text import one_line
 from skillpager.errors import SkillError, SkillPagerError, is_panic
 from skillpager.files import (
+    MAX_COMPARED_CHARS,
     SKIPPED_FOLDERS,
     FileStamps,
     entries_of,
@@ -44,8 +45,6 @@ USER_ONLY = "disable-model-invocation"
 MAX_DEPTH = 10
 # folders without a skill that are searched below a search folder, beside one for each skill
 MAX_FOLDERS = 20_000
-# characters of a name that are compared with others, to say which are similar
-MAX_COMPARED_CHARS = 100
 MAX_FAULT_CHARS = 200
 # longer statements of a licence are prose, which no table can tell
 MAX_STATED_CHARS = 200

@@ -29,7 +29,7 @@ from skillpager.library.discovery import (
 from skillpager.library.filters import licence_of
 from skillpager.library.routing.routes import DEFAULT_ROUTED
 from skillpager.parsing.walk import ENTRY_FILE
-from skillpager.settings import INDEX_FOLDER
+from skillpager.settings import INDEX_FOLDER, check_query
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -59,7 +59,7 @@ class Library:
 
     Args:
         pager: Indexes and pages the skills; or makes the pager when it is first needed.
-        folders: Folders to search, nearest first; default: those of the pager's settings and the
+        folders: Folders to search, nearest first, or one; default: those of the pager's settings and the
             conventional ones.
         cache: Folder of the index store, if the pager is to be made later than the first search.
         keep: Returns whether a skill is offered, such as a `SkillFilter`; default: every skill is.
@@ -69,7 +69,7 @@ class Library:
     def __init__(
         self,
         pager: "SkillPager | Callable[[], SkillPager]",
-        folders: Sequence[Path] | None = None,
+        folders: Sequence[Path | str] | Path | str | None = None,
         *,
         cache: Path | None = None,
         keep: Keep | None = None,
@@ -79,7 +79,8 @@ class Library:
         self._library = published
         self._cache = cache
         self.keep = keep
-        self._named = None if folders is None else tuple(folders)
+        named = [folders] if isinstance(folders, (str, Path)) else folders
+        self._named = None if named is None else tuple(map(Path, named))
         self._searching = threading.Lock()
         self._searched, self._took = -math.inf, 0.0
         self._readings: dict[Path, Reading] = {}
@@ -222,8 +223,7 @@ class Library:
         Raises:
             SettingsError: The query is empty, or `k` is below 1.
         """
-        if not query.strip():
-            raise SettingsError("The query is empty: say in a sentence what the agent is about to do.")
+        check_query(query)
         if k < 1:
             raise SettingsError(f"k is {k}: ask for at least one skill.")
         # arrays, which a list of names needs not

@@ -105,7 +105,7 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class LibraryPage:
-    """A page from the skills of a library.
+    """A page from the skills of a library. `str(page)` is the text.
 
     Attributes:
         text: The rendered page; if no skill fits, a line that says so.
@@ -142,6 +142,9 @@ class LibraryPage:
     def has_fit(self) -> bool:
         """Whether any skill fits."""
         return bool(self.parts) or self.least_tokens is not None
+
+    def __str__(self) -> str:
+        return self.text
 
 
 def make_library_page(

@@ -173,7 +173,10 @@ def _front_matter_findings(checked: CheckedSkill) -> Iterator[Finding]:
         yield checked.error(Kind.NAME, "name", name, problem, f"write `name: {allowed}`")
     elif name != folder:
         problem = f"the name {shown_value(name)} is not that of its folder, {shown_value(folder)}"
-        yield checked.error(Kind.FOLDER, "name", name, problem, "rename one of the two")
+        # registries add an owner or a version to the folder
+        renamed = re.search(rf"(?<![a-z0-9]){re.escape(name)}(?![a-z0-9])", folder.lower())
+        report = checked.warning if renamed else checked.error
+        yield report(Kind.FOLDER, "name", name, problem, "rename one of the two")
     if not skill.description:
         problem = "there is no description, so hosts skip the skill"
         remedy = "say what the skill does and when to use it: hosts choose by this text"

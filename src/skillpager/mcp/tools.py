@@ -16,8 +16,8 @@ from pydantic import Field
 from skillpager.display_text import chance_words, snippet, too_few_tokens
 from skillpager.errors import NodeNotFoundError, SettingsError
 from skillpager.library import Library, LibraryPage
-from skillpager.pages.assemble import folder_line
-from skillpager.pages.render import notice_of, omissions_of, skill_tag, tag_of
+from skillpager.pages.marks import omissions_of
+from skillpager.pages.render import folder_words, notice_of, skill_tag, tag_of
 from skillpager.parsing.folder import own_folder, read_own_file
 from skillpager.parsing.lines import split_lines
 from skillpager.settings import MAX_QUERY_CHARS
@@ -326,7 +326,7 @@ class ToolCall:
             show=_show(name),
             list_nodes=_call("get_skill_outline", name=name, nodes=True),
             list_file=_call("get_skill_outline", name=name, file="{ids}"),
-            folder=folder_line(index.skill, own_folder(index.skill)),
+            folder=folder_words(index.skill, own_folder(index.skill)),
             max_tokens=limit,
         )
         if self._count(text) > limit:

@@ -14,8 +14,8 @@ from itertools import groupby
 
 from skillpager.display_text import line_range, one_line, percent, snippet
 from skillpager.pages.addresses import check_file
-from skillpager.pages.files_mark import words_of_files
-from skillpager.pages.render import command_for, is_file_address, notice_of, skill_tag
+from skillpager.pages.marks import command_for, is_file_address, words_of_files
+from skillpager.pages.render import notice_of, skill_tag
 from skillpager.sections import open_headings
 from skillpager.types import (
     Heading,
@@ -85,8 +85,8 @@ def outline_map(
     it, then the next; the last level are the files, each with what it is about. If fewer than `LEAST_LINES`
     lines would remain of one file, the beginning of the map is shown instead. The first line always stays.
 
-    The other arguments are those of `SkillPager.outline`; `folder` is the line that names the skill's folder
-    (`assemble.folder_line`), `max_tokens` a lower ceiling.
+    The other arguments are those of `SkillPager.outline`; `folder` is the skill's folder as
+    `render.folder_words` names it, `max_tokens` a lower ceiling.
     """
     ceiling = max(MAP_TOKENS, min(MAX_MAP_TOKENS, int(index.full_tokens * MAP_SHARE)))
     ceiling = ceiling if max_tokens is None else min(ceiling, max_tokens)
@@ -102,7 +102,7 @@ def outline_map(
             words = _guide(shown, index, show, list_file, files_alone=about is not None)
             words += f"; to see every section and node: `{list_nodes}`" if list_nodes else ""
             lines.append(f"[…{tag} {words}]")
-        lines += [folder] if folder else []
+        lines += [f"[Skill folder{tag}: {folder}]"] if folder else []
         return notice_of(tag) + "\n".join(lines) + "\n"
 
     def fits(shown: Sequence[_Part], guide: bool = True, about: int | None = None) -> bool:

@@ -13,6 +13,7 @@ SHOWN_TITLES = 8
 
 # no skill has nodes or lines with ten-digit numbers, and Python refuses to parse thousands of digits
 MAX_LINE = 999_999_999
+_LINE_END = re.compile(r"\r\n|\r|\n")
 _NODES = re.compile(r"n?(\d{1,9})(?:-n?(\d{1,9}))?", re.IGNORECASE)
 _LINES = re.compile(r"(?:(?P<file>[^\s:]+):)?L(\d{1,9})(?:-L?(\d{1,9}))?", re.IGNORECASE)
 
@@ -53,17 +54,28 @@ def find_nodes(index: SkillIndex, addresses: Sequence[str]) -> list[int]:
 
 
 def verbatim_lines(index: SkillIndex, addresses: Sequence[str]) -> tuple[SourceFile, range] | None:
-    """Return file and lines if the only address is a file, or lines of one without nodes, such as a copy."""
-    address = addresses[0].strip() if len(addresses) == 1 else ""
+    """Return file and lines if the only address is a file, or lines without nodes, such as headings.
+
+    Raises:
+        NodeNotFoundError: The file has no such lines.
+    """
+    address = addresses[0].strip(" \t\r\n,") if len(addresses) == 1 else ""
     match = _LINES.fullmatch(address)
-    path = match["file"] if match else address
+    path = (match["file"] or index.skill.files[0].path) if match else address
     file = next((each for each in index.skill.files if each.path == path), None)
-    if file is None or (match and any(node.span.file == path for node in index.nodes)):
+    if file is None:
         return None
     if match is None:
         return file, range(1, MAX_LINE + 1)
     first, last = int(match[2]), int(match[3] or match[2])
     _check_order(address, first, last, "L")
+    if _nodes_on(index, path, first, last):
+        return None
+    total = len(_LINE_END.split(file.text.rstrip("\r\n")))
+    if not 1 <= first <= total:
+        raise NodeNotFoundError(
+            f"There are no lines {address!r} in skill {index.skill.name!r}: {path} has lines 1 to {total}."
+        )
     return file, range(first, last + 1)
 
 
@@ -91,15 +103,19 @@ def _at_lines(index: SkillIndex, match: re.Match[str]) -> list[int]:
     check_file(index, file)
     first, last = int(match[2]), int(match[3] or match[2])
     _check_order(match[0], first, last, "L")
-    spans = [(node.ordinal, node.span) for node in index.nodes if node.span.file == file]
-    here = [number for number, span in spans if span.start_line <= last and span.end_line >= first]
+    here = _nodes_on(index, file, first, last)
     if not here:
-        end = max((span.end_line for _, span in spans), default=0)
         raise NodeNotFoundError(
-            f"No node stands at {match[0]!r} in skill {index.skill.name!r}: {file} has nodes up to line "
-            f"{end}, and headings and blank lines are no nodes; the outline with nodes lists them."
+            f"No node stands at {match[0]!r} in skill {index.skill.name!r}: read lines without nodes by "
+            "themselves, such as headings."
         )
     return here
+
+
+def _nodes_on(index: SkillIndex, file: str, first: int, last: int) -> list[int]:
+    """Return the ordinals of the nodes on these lines of a file."""
+    spans = [(node.ordinal, node.span) for node in index.nodes if node.span.file == file]
+    return [number for number, span in spans if span.start_line <= last and span.end_line >= first]
 
 
 def check_file(index: SkillIndex, path: str) -> None:

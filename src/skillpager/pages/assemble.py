@@ -3,16 +3,13 @@
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
-from pathlib import Path
 
 from typing_extensions import TypeIs
 
-from skillpager.display_text import is_plain, quoted_place
 from skillpager.errors import SettingsError
-from skillpager.pages.render import END, START, PageRenderer, skill_tag
+from skillpager.pages.render import END, START, PageRenderer
 from skillpager.settings import Settings
 from skillpager.types import (
-    SKILL_DIR,
     Budget,
     EstimatingStrategy,
     Node,
@@ -20,7 +17,6 @@ from skillpager.types import (
     PageOptions,
     Query,
     Selection,
-    Skill,
     SkipReason,
     Strategy,
     Style,
@@ -43,12 +39,12 @@ def choose_budget(options: PageOptions, settings: Settings, strategy: Strategy) 
     max_nodes = settings.max_nodes if max_nodes is None else max_nodes
     max_tokens = settings.max_tokens if max_tokens is None else max_tokens
     for name, value in (("max_nodes", max_nodes), ("max_tokens", max_tokens)):
-        if value is not None and value < 0:
-            raise SettingsError(f"{name} is {value}: it must be 0 or more.")
+        if value is not None and (not isinstance(value, int) or value < 0):
+            raise SettingsError(f"{name} is {value!r}: it must be a whole number, 0 or more.")
     asked = options.get("sufficiency")
     sufficiency = settings.sufficiency if asked is None else asked
-    if sufficiency is not None and not 0.0 < sufficiency <= 1.0:
-        raise SettingsError(f"sufficiency is {sufficiency}: it must be above 0 and at most 1, such as 0.9.")
+    if sufficiency is not None and not (isinstance(sufficiency, (int, float)) and 0.0 < sufficiency <= 1.0):
+        raise SettingsError(f"sufficiency is {sufficiency!r}: it must be above 0 and at most 1, such as 0.9.")
     fill = options.get("fill")
     fill = settings.fill if fill is None else fill
     if estimates(strategy):
@@ -221,18 +217,6 @@ def longest(render: Callable[[Sequence[int]], Page], ordinals: Sequence[int], li
         return render(ordinals[: place - 1])
     first = render(ordinals[:1])
     return first if first.tokens <= limit else replace(render(()), least_tokens=first.tokens)
-
-
-def folder_line(skill: Skill, folder: Path | None) -> str:
-    """Return the line that says where relative paths of a skill lead; empty without a folder.
-
-    An agent that reads a page elsewhere, such as through a stub, would look for them beside what it read.
-    """
-    if folder is None or not is_plain(str(folder)):
-        return ""
-    # without braces, because an agent would put another folder in the place of `${CLAUDE_SKILL_DIR}`
-    also = f" ({SKILL_DIR})" if any(SKILL_DIR in file.text for file in skill.files) else ""
-    return f"[Skill folder{skill_tag(skill)}{also}: {quoted_place(str(folder))}]"
 
 
 class PageMeter:

@@ -6,25 +6,37 @@ lead-in if the next node is in the middle of a list. Omitted nodes that take no 
 shown instead. A joint depends only on its two nodes, so that a growing page can be counted unrendered.
 
 A mark says where the omitted lines are and names the outermost sections of which nothing is shown; how to
-read them is said once, in the legend. A heading is shown once, over the first node below it.
+read the first of them is said once, in the legend. A heading is shown once, over the first node below it.
 
 Reference: paper §3.2, Context Assembly; contract 5 of `docs/design.md`.
 """
 
 import json
 import re
-from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
 from html import escape
 from itertools import accumulate, count, groupby, pairwise
+from pathlib import Path
 
-from skillpager.display_text import chance_words, is_plain, line_range, one_line, quoted_place
-from skillpager.pages.files_mark import MIN_FILES, files_mark, words_of_files
+from skillpager.display_text import chance_words, is_plain, quoted_place
+from skillpager.pages.marks import (
+    MIN_FILES,
+    command_for,
+    covers,
+    files_mark,
+    introduction,
+    mark_of,
+    omissions_of,
+    part_names,
+    read_address,
+    words_of_files,
+)
 from skillpager.sections import heading_paths
 from skillpager.types import (
+    SKILL_DIR,
     Heading,
     Node,
     Omission,
@@ -44,16 +56,6 @@ START, END = -1, -2
 # below this estimated chance that the skill answers the query a page says so in its first line; the chance is
 # calibrated, so the line is more often right than wrong
 LEAST_COVERED = 0.5
-
-# a node id and a file name, as used in addresses
-_NODE_ID = re.compile(r"n\d+")
-_FILE_NAME = re.compile(r"[^\s:,\[\]]+")
-SAMPLE_ADDRESS = "L2-9"
-IDS = "{ids}"  # placeholder of the address in a command that does not end with it
-# sections that a mark names at most: without any, pages save about 0.3 % more of the tokens
-MAX_TITLES = 4
-TITLE_CHARS = 30
-_ROUND_BRACKETS = str.maketrans("[]", "()")
 
 # text that a reader could take for a mark, the name of a file or a legend: `[… L2`, `[... 9 tokens`, `[… cut
 # here`, `[file:`, `[Page of skill`, with or without a tag; `[...rest]` of a program is none
@@ -92,7 +94,7 @@ class PageRenderer:
         counter: Counts tokens of the rendered text.
         style: `marked` or `xml` for marks in place of gaps, `plain` for the paper's concatenation.
         show: Command that reads omitted lines; their address follows it, or replaces `{ids}` in it.
-        folder: Line that names the skill's folder, as `assemble.folder_line` returns it.
+        folder: The skill's folder, as `folder_words` returns it.
         part_tag: For a part of a page of several skills, which says its skill's name even if the command
             does: the tag of their true marks. None for a page of its own.
     """
@@ -189,8 +191,8 @@ class PageRenderer:
 
     def frame_tokens(self, covered: float | None = None) -> int:
         """Return the tokens of what stands around a page, for a chance that the skill covers the query."""
-        most = len(self.index.nodes) - 1
-        return self.counter.count(self._frame("", most, covered)) if self.index.nodes else 0
+        nothing = omissions_of(self.index.nodes, ())
+        return self.counter.count(self._frame("", nothing, covered)) if nothing else 0
 
     def _framed(self, chosen: Sequence[int], selection: Selection | None) -> Page:
         joints = [self.joint(before, after) for before, after in pairwise([START, *chosen, END])]
@@ -211,9 +213,10 @@ class PageRenderer:
         pairs = zip(chosen, joints[1:], strict=True)
         text = joints[0].text + "".join(nodes[ordinal].text + joint.text for ordinal, joint in pairs)
         covered = selection.covered if selection else None
+        omitted = tuple(omission for joint in joints for omission in joint.omitted)
         if framed:
             whole = complete and self.style is not Style.PLAIN
-            text = self._frame(whole_text(self.index, self.tag) if whole else text, len(shown), covered)
+            text = self._frame(whole_text(self.index, self.tag) if whole else text, omitted, covered)
         else:
             text = self._escaped(text)
         return Page(
@@ -223,13 +226,13 @@ class PageRenderer:
             tokens=self.counter.count(text),
             full_tokens=self.index.full_tokens,
             tokens_exact=self.counter.exact,
-            omitted=tuple(omission for joint in joints for omission in joint.omitted),
+            omitted=omitted,
             complete=complete,
             selection=selection,
             covered=covered,
         )
 
-    def _frame(self, body: str, shown: int, covered: float | None) -> str:
+    def _frame(self, body: str, omitted: Sequence[Omission], covered: float | None) -> str:
         """Return a page with its legend, its tags or both; with a notice if `covered` is low."""
         if self.style is Style.PLAIN:
             return body
@@ -238,16 +241,18 @@ class PageRenderer:
         is_part = self._part_tag is not None and self.style is Style.MARKED
         legend, flag = "", ' complete="true"'
         quoted = f"skill {json.dumps(name, ensure_ascii=False)}"  # a quote in the name does not end it
-        if shown != len(self.index.nodes):
-            how = f"; read: {command_for(self._show, SAMPLE_ADDRESS)}" if self._show else ""
+        folder = f" in {self._folder}" if self._folder else ""
+        if omitted:
+            read = read_address(self.index, omitted) if self._show else ""
+            how = f"; read: {command_for(self._show, read)}" if read else ""
             named = re.search(rf"(?<!\w){re.escape(name)}(?!\w)", self._show)  # by the command
             about = "a skill" if named and not is_part else quoted
-            legend = f"[Page{self.tag} of {about}.{rule} […{self.tag}] = omitted lines{how}]\n\n"
+            legend = f"[Page{self.tag} of {about}{folder}.{rule} […{self.tag}] = omitted lines{how}]\n\n"
             flag = ""
         elif self.tag or is_part:
-            legend = f"[Page{self.tag} of {quoted}: the whole.{rule}]\n\n"
-        if self._folder:
-            legend = f"{legend.rstrip()}\n{self._folder}\n\n".lstrip()
+            legend = f"[Page{self.tag} of {quoted}{folder}: the whole.{rule}]\n\n"
+        elif folder:
+            legend = f"[Skill folder{self.tag}: {self._folder}]\n\n"
         if said := not_covered(covered):
             legend = f"[This skill{self.tag} {said}.]\n\n{legend}"
         if self.style is Style.MARKED:
@@ -264,7 +269,8 @@ class PageRenderer:
         if not hidden:
             return self._filled_joint(before, after)
         lead = "\n\n" if before != START else ""
-        opening = "" if after == END else f"\n{''.join(self._opening(before, after))}"
+        named = omitted[-1].file  # by its mark
+        opening = "" if after == END else f"\n{''.join(self._opening(before, after, named))}"
         marks = "\n\n".join(self._marks(hidden, omitted, before, after))
         text = f"{lead}{marks}\n{opening}"
         gap = _Joint(text, self._count(text), omitted)
@@ -299,16 +305,29 @@ class PageRenderer:
         return words_of_files(self.index)
 
     def _titles(self, ordinals: Sequence[int], before: int, after: int) -> list[str]:
-        """Return the titles of the outermost sections in a gap whose headings the page does not show."""
+        """Return the titles of the outermost sections in a gap whose headings the page does not show.
+
+        What stands there of sections whose headings it shows is named by the texts that introduce its parts.
+        """
         previous = self.index.nodes[before] if before != START else None
         below = {heading.span for heading in self._paths[after]} if after != END else ()
+
+        def heading_of(ordinal: int) -> Heading | None:
+            titled = (h for h in self._paths[ordinal] if h.span not in below and not covers(previous, h.span))
+            return next(titled, None)
+
         found: dict[Span, str] = {}
-        for ordinal in ordinals:
-            for heading in self._paths[ordinal]:
-                if heading.span not in below and not covers(previous, heading.span):
-                    found[heading.span] = heading.title
-                    break
+        for heading, run in groupby(ordinals, heading_of):
+            if heading and heading.title:
+                found[heading.span] = heading.title
+            else:
+                hidden = [self.index.nodes[ordinal] for ordinal in run]
+                found |= part_names(hidden, self._introductions, previous)
         return [title for title in found.values() if title]
+
+    @cached_property
+    def _introductions(self) -> Sequence[tuple[Span, str]]:
+        return [introduction(node) for node in self.index.nodes]
 
     def _filled_joint(self, before: int, after: int, filled: tuple[int, ...] = ()) -> _Joint:
         """Return the source between two nodes as a joint."""
@@ -316,12 +335,12 @@ class PageRenderer:
         source = source.lstrip("\r\n") if before == START else source
         return _Joint(source, self._count(source), filled=filled)
 
-    def _opening(self, before: int, after: int) -> Iterable[str]:
-        """Yield the file name, headings and lead-in that a node needs after a gap."""
+    def _opening(self, before: int, after: int, named: str = "") -> Iterable[str]:
+        """Yield the file name, unless it is named, headings and lead-in that a node needs after a gap."""
         node = self.index.nodes[after]
         previous = self.index.nodes[before] if before != START else None
         file = previous.span.file if previous else self.index.skill.files[0].path
-        if node.span.file != file:
+        if node.span.file not in (file, named):
             yield f"{file_mark(node.span.file, self.tag)}\n\n"
         for heading in self._paths[after]:
             if not covers(previous, heading.span):
@@ -366,6 +385,18 @@ def tag_of(*texts: str) -> str:
 def skill_tag(skill: Skill) -> str:
     """Return the tag of the marks of a skill's pages; empty for nearly all skills."""
     return tag_of(skill.name, *(part for file in skill.files for part in (f"[{file.path}", file.text)))
+
+
+def folder_words(skill: Skill, folder: Path | None) -> str:
+    """Return the folder to which relative paths of a skill lead; empty without one.
+
+    An agent that reads a page elsewhere, such as through a stub, would look for them beside what it read.
+    """
+    if folder is None or not is_plain(str(folder)):
+        return ""
+    # without braces, because an agent would put another folder in the place of `${CLAUDE_SKILL_DIR}`
+    also = f" ({SKILL_DIR})" if any(SKILL_DIR in file.text for file in skill.files) else ""
+    return f"{quoted_place(str(folder))}{also}"
 
 
 def rule_of(tag: str) -> str:
@@ -413,68 +444,3 @@ def file_mark(path: str, tag: str, same_as: str = "") -> str:
     """Return the line that names a file where its text begins, or where that of a copy is left out."""
     same = f", same text as {quoted_place(same_as)}" if same_as else ""
     return f"[file{tag}: {quoted_place(path)}{same}]"
-
-
-def omissions_of(nodes: Sequence[Node], known: Collection[int]) -> tuple[Omission, ...]:
-    """Return the gaps of adjacent hidden nodes: one per file, separate ones for those that the reader has.
-
-    `nodes` are in document order, `known` are the ordinals of the nodes that the reader has.
-    """
-    omissions = []
-    for (file, had), run in groupby(nodes, key=lambda node: (node.span.file, node.ordinal in known)):
-        hidden = list(run)
-        omission = Omission(
-            file=file,
-            start_line=hidden[0].span.start_line,
-            end_line=hidden[-1].span.end_line,
-            nodes=tuple(node.id for node in hidden),
-            types=dict(Counter(node.type for node in hidden).most_common()),
-            tokens=sum(node.tokens for node in hidden),
-            known=had,
-        )
-        omissions.append(omission)
-    return tuple(omissions)
-
-
-def mark_of(index: SkillIndex, omission: Omission, titles: Sequence[str], tag: str) -> str:
-    """Return the mark of a gap: where it is, and the titles of omitted sections, in document order."""
-    place = address_of(index, omission)
-    if omission.known:
-        return f"[…{tag} {place}, sent earlier]"
-    # no title can end the mark
-    named = [one_line(title, TITLE_CHARS).translate(_ROUND_BRACKETS) for title in titles[:MAX_TITLES]]
-    if len(titles) > MAX_TITLES:
-        named.append("…")
-    return f"[…{tag} {place}: {'; '.join(named)}]" if named else f"[…{tag} {place}]"
-
-
-def covers(node: Node | None, span: Span) -> bool:
-    """Return whether `node` contains, or comes after, the beginning of a span of its file."""
-    return node is not None and node.span.file == span.file and node.span.end > span.start
-
-
-def address_of(index: SkillIndex, omission: Omission) -> str:
-    """Return the address by which a gap can be read, such as `L12-18` or `references/api.md:L3`.
-
-    Text beside the gap that stands in its first or last line is read with it. If the file name cannot be part
-    of an address, the lines are for people, and ids follow: `my notes.md L12-18 n3-n5`.
-    """
-    lines, file = line_range(omission.start_line, omission.end_line), omission.file
-    if file == index.skill.files[0].path:
-        return lines
-    if is_file_address(file):
-        return f"{file}:{lines}"
-    place, ids = f"{quoted_place(file)} {lines}", omission.nodes
-    if not _NODE_ID.fullmatch(ids[0]):  # windows of the source have ids that nothing reads
-        return place
-    return f"{place} {ids[0]}" if len(ids) == 1 else f"{place} {ids[0]}-{ids[-1]}"
-
-
-def is_file_address(path: str) -> bool:
-    """Return whether lines of the file can be read by an address with its path."""
-    return _FILE_NAME.fullmatch(path) is not None
-
-
-def command_for(show: str, address: str) -> str:
-    """Return the command that reads this address."""
-    return show.replace(IDS, address) if IDS in show else f"{show} {address}"

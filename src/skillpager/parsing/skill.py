@@ -22,7 +22,7 @@ import yaml
 
 from skillpager.display_text import is_plain, one_line
 from skillpager.errors import SkillError
-from skillpager.files import read_bounded
+from skillpager.files import near_path, read_bounded
 from skillpager.parsing.copies import fold_copies
 from skillpager.parsing.lines import LINE_END
 from skillpager.parsing.mentions import Names, describe, find_mentions
@@ -189,10 +189,8 @@ def _not_there(path: Path) -> str:
     if url := _URL.fullmatch(str(path)):
         shown = hide_secrets(f"{url[1]}://{url[2]}")
         return f"{shown} is a URL, and nothing is downloaded: fetch the skill, then name its folder or file."
-    return (
-        f"There is no file or folder {path}: name a skill folder, a Markdown file, or a skill that "
-        "`skillpager list` shows."
-    )
+    hint = near_path(path) or "name a skill folder, a Markdown file, or a skill that `skillpager list` shows."
+    return f"There is no file or folder {path}: {hint}"
 
 
 def _check_link(entry: Path) -> None:
