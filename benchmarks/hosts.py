@@ -24,6 +24,7 @@ from types import MappingProxyType
 
 from host_sessions import Session, claude_code, codex, private_environment, run_session
 from skillpager.install.hosts import HOSTS, SCOPES, Places, file_of, find_host
+from skillpager.mcp.tools import TOOLS
 
 ROOT = Path(__file__).parent.parent
 SKILLS = ROOT / "examples" / "skills"
@@ -288,7 +289,9 @@ def ask_codex(command: Path, home: Path, project: Path) -> str:
                 if answer.get("id") == 2:
                     servers = answer.get("result", {}).get("data", [])
                     tools = [tool for server in servers for tool in server.get("tools", {})]
-                    return f"connected, {len(tools)} tools" if tools else "not listed"
+                    if tools and len(tools) != len(TOOLS):
+                        return f"connected, {len(tools)} of {len(TOOLS)} tools"
+                    return "connected" if tools else "not listed"
         finally:
             limit.cancel()
             process.kill()

@@ -1,9 +1,10 @@
 """Start-up time of `skillpager mcp`: from the start of the process to the first page.
 
-    python benchmarks/mcp_start.py [--runs 9]
+    python benchmarks/mcp_start.py [--runs 9] [--skills 2000]
 
-The skill is indexed beforehand. A run starts a process, sends `initialize` and `tools/list`, then
-`load_skill` with a query, and measures the time until the tools are listed and until the page is there.
+The skill is indexed beforehand; `--skills` adds as many others. A run starts a process, sends
+`initialize` and `tools/list`, then `load_skill` with a query,
+and measures the time until the tools are listed and until the page is there.
 CPU time is reported too: other work on the machine adds little to it.
 """
 
@@ -53,12 +54,21 @@ def _send(stream: IO[str] | None, message: object) -> None:
     stream.flush()
 
 
-def start(cache: Path) -> Start:
+def write_skills(folder: Path, number: int) -> Path:
+    """Write small skills."""
+    for each in range(number):
+        file = folder / f"skill-{each}" / "SKILL.md"
+        file.parent.mkdir(parents=True)
+        file.write_text(f"---\nname: skill-{each}\ndescription: Does task {each}.\n---\nDo task {each}.\n")
+    return folder
+
+
+def start(cache: Path, others: Path) -> Start:
     """Start a server, ask for one page, and end it."""
     environment = {**os.environ, "SKILLPAGER_CACHE_DIR": str(cache)}
     began = time.perf_counter()
     with subprocess.Popen(
-        [sys.executable, "-m", "skillpager", "mcp", str(SAMPLES)],
+        [sys.executable, "-m", "skillpager", "mcp", str(SAMPLES), str(others)],
         env=environment,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -88,10 +98,13 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=9)
-    runs = parser.parse_args().runs
+    parser.add_argument("--skills", type=int, default=0)
+    options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        start(Path(folder))  # indexes the skill
-        starts = [start(Path(folder)) for _ in range(runs)]
+        cache, others = Path(folder, "cache"), write_skills(Path(folder, "skills"), options.skills)
+        others.mkdir(exist_ok=True)
+        start(cache, others)  # indexes the skill
+        starts = [start(cache, others) for _ in range(options.runs)]
     for name in ("listed", "listed_cpu", "answered", "answered_cpu"):
         values = [getattr(each, name) for each in starts]
         print(f"{name:15} median {statistics.median(values):.2f} s, {min(values):.2f} to {max(values):.2f} s")

@@ -8,7 +8,7 @@ _HEAD = """# Benchmarks
 
 Everything here is made by one command; `results.json` holds the same numbers unrounded.
 
-    pip install "skillpager[bench]" langchain-core
+    pip install ".[bench]" langchain-core
     python benchmarks/run.py                          # on the sample skills, without quality
     python benchmarks/run.py --data train dev         # on folders of annotated documents, quality on the last
 

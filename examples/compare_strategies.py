@@ -3,7 +3,7 @@
     python examples/compare_strategies.py RUN
 
 It runs the strategy of `own_strategy.py` beside two of SkillPager's on the sample skills, and writes data and
-results to the folder RUN. Needs the extra: pip install "skillpager[bench]".
+results to the folder RUN. Needs the extra: pip install ".[bench]".
 """
 
 import sys

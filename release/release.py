@@ -45,6 +45,10 @@ def main(arguments: list[str] | None = None) -> int:
         ("two builds with the same bytes", lambda: build_twice(ROOT, DIST)),
         ("content of the wheel", lambda: check_wheel(wheel_in(DIST))),
         ("metadata", lambda: run(sys.executable, "-m", "twine", "check", "--strict", *distributions(DIST))),
+        (
+            "bundle of Claude Desktop",
+            lambda: run(sys.executable, ROOT / "release" / "plugins.py", "--bundle", DIST),
+        ),
         ("the README's first command, in an empty environment", lambda: try_wheel(wheel_in(DIST))),
     ]
     if options.upload:
@@ -178,6 +182,12 @@ def try_wheel(wheel: Path) -> None:
         page = run(programs / "python", "-I", programs / name, *rest)
     if "[Page of skill" not in page:
         raise ReleaseError(f"{command} printed no page: {page[:200]}")
+
+
+def make_bundle(root: Path, out: Path) -> None:
+    """Write the files of plugins again, of which the tree must have these versions, and make the bundle."""
+    run(sys.executable, root / "release" / "plugins.py", "--bundle", out)
+    check_tree(root)
 
 
 def print_rest(version: str, *, uploaded: bool) -> None:

@@ -44,16 +44,25 @@ def test_a_folder_is_installed_from_the_folder(
     assert name != "with two blanks" or command.endswith(f' "{folder}[tokens]"')
 
 
+@pytest.mark.parametrize(
+    ("source", "at"), [("", ""), ("git+https://a.example/b", " @ git+https://a.example/b")]
+)
 def test_without_a_folder_the_package_is_named(
-    installed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    source: str, at: str, installed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("skillpager.errors.SOURCE", source)
     assert not installed.exists()  # it came from an index
-    assert install_command("tokens") == 'pip install "skillpager[tokens]"'
+    assert install_command("tokens") == f'pip install "skillpager[tokens]{at}"'
     origin = {"url": (tmp_path / "gone").as_uri(), "dir_info": {}}
     installed.write_text(json.dumps(origin), encoding="utf-8")
-    assert install_command("tokens") == 'pip install "skillpager[tokens]"'
+    assert install_command("tokens") == f'pip install "skillpager[tokens]{at}"'
     monkeypatch.setattr(sys, "path", [str(tmp_path)])  # a source tree that is not installed
-    assert install_command("mcp") == 'pip install "skillpager[mcp]"'
+    assert install_command("mcp") == f'pip install "skillpager[mcp]{at}"'
+    monkeypatch.setattr(sys, "prefix", str(tmp_path))
+    (tmp_path / "uv-receipt.toml").touch()
+    assert install_command("mcp") == f'uv pip install --python "{tmp_path}" "skillpager[mcp]{at}"'
+    (tmp_path / "pipx_metadata.json").touch()
+    assert install_command("mcp") == f'pipx inject --force skillpager "skillpager[mcp]{at}"'
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,9 @@ from contextlib import contextmanager
 from importlib import import_module
 from types import ModuleType
 
+# where the package comes from as long as no package index has it; empty from the first release on. Errors
+# follow it, and what `release/plugins.py` writes
+SOURCE = "git+https://github.com/skillpager/skillpager"
 # where PyO3 defines the exception of a panic, which cannot be imported
 PANIC_MODULE = "pyo3_runtime"
 
@@ -82,9 +85,10 @@ def reinstall_command() -> str:
 
 
 def install_command(extra: str, *, options: str = "") -> str:
-    """Return the pip command that adds an extra to this installation, from the source that it came from.
+    """Return the command that adds an extra to this installation, from the source that it came from.
 
-    For a package that is not from an index, pip records its source and whether it is editable.
+    It is one of pip, or of uv or pipx if these made this environment. For a package that is not from an
+    index, they record its source and whether it is editable.
 
     Args:
         extra: Name of the extra in `pyproject.toml`; empty for the package alone.
@@ -94,6 +98,7 @@ def install_command(extra: str, *, options: str = "") -> str:
     """
     # imported here: rarely needed, and together slower to import than the rest of the package
     import json
+    import sys
     from importlib.metadata import PackageNotFoundError, distribution
     from pathlib import Path
     from urllib.parse import urlsplit
@@ -104,17 +109,24 @@ def install_command(extra: str, *, options: str = "") -> str:
     except PackageNotFoundError:  # a source tree on the path
         origin = {}
     target = f"skillpager[{extra}]" if extra else "skillpager"
-    url = origin.get("url", "")
+    url = origin.get("url", SOURCE)
     if vcs := origin.get("vcs_info"):
         url = f"{vcs['vcs']}+{url}@{vcs['commit_id']}"
-    if "dir_info" in origin:
-        folder = url2pathname(urlsplit(url).path)
-        if Path(folder).is_dir():  # else it was a temporary one
-            target = f"{folder}[{extra}]" if extra else folder
-            options += "-e " if origin["dir_info"].get("editable") else ""
-    elif url:
+    folder = url2pathname(urlsplit(url).path) if "dir_info" in origin else ""
+    if folder and Path(folder).is_dir():
+        target = f"{folder}[{extra}]" if extra else folder
+        options += "-e " if origin["dir_info"].get("editable") else ""
+    elif url := SOURCE if folder else url:  # the folder was a temporary one
         target += f" @ {url}"
-    return f'pip install {options}"{target}"'
+    if Path(sys.prefix, "pipx_metadata.json").exists():
+        return f'pipx inject --force skillpager "{target}"'
+    # an environment of `uv tool install` has no pip
+    pip = (
+        f'uv pip install --python "{sys.prefix}"'
+        if Path(sys.prefix, "uv-receipt.toml").exists()
+        else "pip install"
+    )
+    return f'{pip} {options}"{target}"'
 
 
 def require_extra(module: str, *, extra: str, purpose: str) -> ModuleType:

@@ -58,6 +58,12 @@ def test_instructions_name_skills_as_far_as_there_is_room(
     assert ("What it is for." in text) == (0 < count <= 12)
 
 
+def test_many_skills_are_counted_and_not_read_at_the_start(tmp_path: Path, hashing_pager: SkillPager) -> None:
+    library = Library(hashing_pager, [skills_in(tmp_path, 300, "What it is for.")])
+    assert str(make_server(library).instructions).endswith(f"{FIND} There are about 300 skills.")
+    assert library._listing is None
+
+
 def test_tools_are_listed_while_skills_are_still_searched(pager: SkillPager) -> None:
     library = Library(pager, [SAMPLES])
 

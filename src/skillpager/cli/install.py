@@ -14,12 +14,16 @@ from skillpager.cli.messages import UsageError, confirm, note, print_text, repor
 from skillpager.cli.options import SkillArgument, SkillsDirs, Yes
 from skillpager.cli.session import STDIN, check_folders, find_skill
 from skillpager.cli.views import print_table
-from skillpager.errors import SettingsError, install_command
-from skillpager.install import hosts
+from skillpager.errors import MissingExtraError, SettingsError, install_command
+from skillpager.install import hosts, listing
 from skillpager.install.changes import Change, diff, installed_entry, plan_install, plan_uninstall, write
 from skillpager.install.hosts import Host, Places
 from skillpager.install.stubs import write_stub
 from skillpager.settings import load_settings
+from skillpager.tokens import default_counter
+
+# of the server's tools and instructions, in a host's context (docs/hosts.md)
+SERVER_TOKENS = 800
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +47,13 @@ class InstallOptions:
     ] = "user"
     hook: Annotated[
         bool, typer.Option("--hook", help="Not the server, but a hook that shows a page with each prompt.")
+    ] = False
+    replace_listing: Annotated[
+        bool,
+        typer.Option(
+            "--replace-listing",
+            help="Also take your skills out of the list that Claude Code's model reads: the server has them.",
+        ),
     ] = False
     yes: Yes = False
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the change without making it.")] = False
@@ -68,10 +79,12 @@ def install(
       skillpager install --agent claude-code --dry-run
       skillpager install --agent vscode --scope project --skills-dir examples/skills --yes
       skillpager install --agent claude-code --hook --dry-run
+      skillpager install --agent claude-code --replace-listing --dry-run
     """
     if options.agent is None:
         _print_hosts(options)
         return
+    _check_replace_listing(options)
     if project and not options.hook:
         raise UsageError("--project needs --hook: the server searches the project's folders anyway.")
     folders = [folder.resolve() for folder in check_folders(skills_dirs or [])]
@@ -88,6 +101,8 @@ def install(
         warn(f"{file} names {command[0]}, a path that other members of the project do not have.")
     if not options.hook and find_spec("mcp") is None:
         warn(f'The server needs the package "mcp": run `{install_command("mcp")}`.')
+    if options.replace_listing:
+        _replace_listing(options)
 
 
 @reported
@@ -95,6 +110,7 @@ def uninstall(options: InstallOptions) -> None:
     """Remove SkillPager's MCP server from an agent, or with --hook its hook.
 
     Everything else in the agent's configuration file stays as it is. A file that is empty then is deleted.
+    What --replace-listing changed is undone with the server, or alone with --replace-listing.
 
     \b
     Examples:
@@ -105,8 +121,17 @@ def uninstall(options: InstallOptions) -> None:
     if options.agent is None:
         _print_hosts(options)
         return
+    _check_replace_listing(options)
     host = hosts.find_host(options.agent, hook=options.hook)
-    _make_change(plan_uninstall(host, hosts.file_of(host, options.scope, Places())), host, options)
+    settings = listing.settings_file(Places())
+    with_listing = options.agent == listing.AGENT and options.scope == "user" and not options.hook
+    # first, so that no skill is ever without both
+    if options.replace_listing or (with_listing and listing.is_replaced(settings)):
+        change = listing.plan_show(settings)
+        if _is_agreed(change, options) or (change.is_none and not options.dry_run):
+            listing.show(settings, change)
+    if not options.replace_listing:
+        _make_change(plan_uninstall(host, hosts.file_of(host, options.scope, Places())), host, options)
 
 
 @reported
@@ -143,16 +168,54 @@ def stub(
         warn("`skillpager` is not on the PATH of this shell, so agents will probably not find it either.")
 
 
+def _check_replace_listing(options: InstallOptions) -> None:
+    """Refuse --replace-listing where it has no meaning."""
+    if options.replace_listing and (
+        options.agent != listing.AGENT or options.scope != "user" or options.hook
+    ):
+        raise UsageError(
+            f"--replace-listing is for --agent {listing.AGENT} with --scope user, without --hook: only this "
+            "agent has a setting for it, and only the server offers the skills instead."
+        )
+    if options.replace_listing and find_spec("mcp") is None:
+        raise MissingExtraError(
+            'Without the package "mcp" no server would offer the skills that leave the list: run '
+            f"`{install_command('mcp')}`."
+        )
+
+
+def _replace_listing(options: InstallOptions) -> None:
+    """Take the user's skills out of the agent's list, and tell the tokens that this saves."""
+    file, skills = listing.settings_file(Places()), listing.listed_skills(Places())
+    change, record = listing.plan_hide(file, [skill.path.name for skill in skills])
+    hidden = [skill for skill in skills if skill.path.name in set(record.names)]
+    if _is_agreed(change, options):
+        listing.hide(file, change, record)
+    before = listing.listing_tokens(hidden, default_counter())
+    note(
+        f"The list of {len(hidden):,} of your skills took up to {before:,} tokens of each conversation; the "
+        f"server takes about {SERVER_TOKENS:,}. You can still start each skill as a command."
+    )
+    note("Run this again for skills that you add; those of plugins and projects stay in the list.")
+
+
 def _make_change(change: Change, host: Host, options: InstallOptions) -> None:
     """Show a change, ask, and make it."""
+    if _is_agreed(change, options):
+        write(change)
+        note(f"{change.path} changed: restart {host.title} if it is running.")
+
+
+def _is_agreed(change: Change, options: InstallOptions) -> bool:
+    """Show a change and ask; return whether it is to be made."""
     print_text(diff(change))
     if change.is_none:
         note(f"Nothing to do: {change.path} is as it should be.")
-    elif not options.dry_run:
+        return False
+    if not options.dry_run:
         remedy = f"add --yes to change {change.path}, or --dry-run to see the change"
         confirm(f"Change {change.path}?", yes=options.yes, remedy=remedy)
-        write(change)
-        note(f"{change.path} changed: restart {host.title} if it is running.")
+    return not options.dry_run
 
 
 def _print_hosts(options: InstallOptions) -> None:

@@ -1,5 +1,6 @@
 """`skillpager mcp` and `serve`: skills for agents over the Model Context Protocol and HTTP."""
 
+import gc
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -51,9 +52,11 @@ def mcp(
     if port is not None and not http:
         raise UsageError("--port needs --http: add --http, or leave --port out.")
     require_extra("mcp", extra="mcp", purpose="`skillpager mcp`")
+    gc.disable()  # a seventh of the time until the tools are listed; what is imported stays
     from skillpager.mcp import server as mcp_server
     from skillpager.mcp.tools import DEFAULT_CEILING, ToolOptions
 
+    gc.enable()
     tools = ToolOptions(DEFAULT_CEILING if ceiling is None else ceiling, resend)
     library = open_library(folders or [], options)
     if http and (missing := missing_skills(library)):
@@ -76,8 +79,7 @@ def mcp(
 def serve(folders: SkillFolders = None, *, limits: ServerOptions, options: IndexOptions) -> None:
     """Serve pages over HTTP until interrupted.
 
-    /v1/openapi.json describes the API and docs/http.md explains it. Needs `pip install
-    "skillpager[server]"`.
+    /v1/openapi.json describes the API and docs/http.md explains it. Needs the extra `[server]`.
 
     \b
     Examples:

@@ -59,9 +59,9 @@ def plan_install(host: Host, file: Path, entry: JsonValue, *, private: bool = Fa
         entry: The entry, in place of any that is there.
         private: Make a new file readable for the user alone: agents keep keys in the user's file.
     """
-    path, before = _current(file)
-    with _located(path):
-        text, mark = _unmarked(before or "")
+    path, before = current_text(file)
+    with located(path):
+        text, mark = unmarked(before or "")
         place, now = host.find(host.editor.read(text))
         if now == entry:
             return Change(path, before, before)
@@ -73,9 +73,9 @@ def plan_uninstall(host: Host, file: Path) -> Change:
 
     A file that cannot be read or parsed is a `SettingsError`.
     """
-    path, before = _current(file)
-    with _located(path):
-        text, mark = _unmarked(before or "")
+    path, before = current_text(file)
+    with located(path):
+        text, mark = unmarked(before or "")
         data: JsonValue = host.editor.read(text)
         place, now = host.find(data)
         if now is None:
@@ -91,8 +91,8 @@ def plan_uninstall(host: Host, file: Path) -> Change:
 def installed_entry(host: Host, file: Path) -> JsonValue:
     """Return SkillPager's entry in the file; None if there is none, or the file cannot be read."""
     try:
-        _, before = _current(file)
-        return host.find(host.editor.read(_unmarked(before or "")[0]))[1]
+        _, before = current_text(file)
+        return host.find(host.editor.read(unmarked(before or "")[0]))[1]
     except SettingsError:
         return None
 
@@ -124,7 +124,7 @@ def write(change: Change) -> None:
                 f"{change.path} is read-only: make it writable, or add the lines by hand; nothing was "
                 "changed."
             )
-    if _current(change.path)[1] != change.before:
+    if current_text(change.path)[1] != change.before:
         raise SettingsError(f"{change.path} has just been changed by another program: run the command again.")
     if change.after is None:
         change.path.unlink()
@@ -137,7 +137,7 @@ def write(change: Change) -> None:
                 left.unlink()
 
 
-def _current(file: Path) -> tuple[Path, str | None]:
+def current_text(file: Path) -> tuple[Path, str | None]:
     """Return the file with links followed, and its text; None if it does not exist."""
     path = Path(os.path.realpath(file))
     try:
@@ -153,7 +153,7 @@ def _current(file: Path) -> tuple[Path, str | None]:
 
 
 @contextlib.contextmanager
-def _located(path: Path) -> Iterator[None]:
+def located(path: Path) -> Iterator[None]:
     """Name the file in errors about its text."""
     try:
         yield
@@ -164,6 +164,6 @@ def _located(path: Path) -> Iterator[None]:
         ) from error
 
 
-def _unmarked(text: str) -> tuple[str, str]:
+def unmarked(text: str) -> tuple[str, str]:
     """Return a text without its byte order mark, and the mark."""
     return text.removeprefix(BYTE_ORDER_MARK), BYTE_ORDER_MARK if text.startswith(BYTE_ORDER_MARK) else ""

@@ -37,6 +37,7 @@ from skillpager.caches import LRUCache
 from skillpager.display_text import encodable, snippet
 from skillpager.errors import SettingsError, SkillPagerError
 from skillpager.library import FoundSkill, Library
+from skillpager.library.discovery import skill_folders
 from skillpager.mcp.tools import TOOLS, Memory, ToolCall, ToolOptions
 
 if TYPE_CHECKING:
@@ -71,6 +72,8 @@ FIND = "To find the skill for a task, call load_skill with a query and without a
 SEARCH_SECONDS = 0.3
 # Claude Code cuts instructions off at 2 kB
 MAX_BYTES = 2_000
+# names of more skills are longer than that; these are only counted, and read when a client asks for them
+MOST_NAMED = MAX_BYTES // 8
 # characters of a skill's description in the instructions: the most with which all skills fit
 WIDTHS = (160, 80, 40)
 DESCRIPTION_CHARS = 300
@@ -103,13 +106,7 @@ SkillServer = Server[State]
 
 
 def make_server(library: Library, options: ToolOptions | None = None) -> SkillServer:
-    """Return a server that offers the skills of a library.
-
-    The search for skills that begins here goes on in a thread if it takes long.
-    """
-    search = Thread(target=library.found, daemon=True)
-    search.start()
-    search.join(SEARCH_SECONDS)
+    """Return a server that offers the skills of a library."""
 
     @asynccontextmanager
     async def state(_: SkillServer) -> AsyncIterator[State]:
@@ -118,7 +115,7 @@ def make_server(library: Library, options: ToolOptions | None = None) -> SkillSe
     return Server(
         NAME,
         version=version(NAME),
-        instructions=f"{USE} {FIND}" if search.is_alive() else instructions_of(library),
+        instructions=_first_instructions(library),
         lifespan=state,
         on_list_tools=list_tools,
         on_call_tool=call_tool,
@@ -127,6 +124,17 @@ def make_server(library: Library, options: ToolOptions | None = None) -> SkillSe
         on_list_resources=list_resources,
         on_read_resource=read_resource,
     )
+
+
+def _first_instructions(library: Library) -> str:
+    """Return the instructions without waiting long; a search that takes longer goes on in a thread."""
+    number = sum(1 for _ in skill_folders(library.folders))
+    if number > MOST_NAMED:
+        return f"{USE} {FIND} There are about {number:,} skills."
+    search = Thread(target=library.found, daemon=True)
+    search.start()
+    search.join(SEARCH_SECONDS)
+    return f"{USE} {FIND}" if search.is_alive() else instructions_of(library)
 
 
 def instructions_of(library: Library) -> str:

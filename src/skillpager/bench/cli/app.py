@@ -67,7 +67,7 @@ class RunOptions:
 
 HELP = """Compare methods on skills and queries: IntraSkill-Bench.
 
-Needs `pip install "skillpager[bench]"`.
+Needs the extra `[bench]`.
 """
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help=HELP)

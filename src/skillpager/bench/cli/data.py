@@ -22,7 +22,7 @@ Out = Annotated[Path, typer.Option(metavar="FOLDER", help="Benchmark folder to w
 def data() -> None:
     """Build benchmark folders: skills.jsonl, queries.jsonl, manifest.json.
 
-    Needs `pip install "skillpager[bench]"`.
+    Needs the extra `[bench]`.
     """
 
 

@@ -23,7 +23,7 @@ JudgeName = Annotated[
 def validate() -> None:
     """Compare a judge with people: sample, answer, score.
 
-    Needs `pip install "skillpager[bench]"`.
+    Needs the extra `[bench]`.
     """
 
 
