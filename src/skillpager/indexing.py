@@ -6,8 +6,11 @@ Reference: paper §3.1.
 import hashlib
 import json
 import logging
+import os
+import stat
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
@@ -18,6 +21,7 @@ from skillpager.caches import LRUCache
 from skillpager.errors import StoreError, StrategyError
 from skillpager.files import FileStamps
 from skillpager.sections import embedded_text
+from skillpager.settings import NOTES_FILE
 from skillpager.tokens import count_tokens
 from skillpager.types import (
     Classifier,
@@ -57,9 +61,14 @@ class IndexCache:
 
     A store that fails costs a warning and time: indexes are then built and stay in memory alone, and the
     store is tried again after a pause.
+
+    Args:
+        notes_folder: Folder of the user's notes on nodes.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, notes_folder: Path) -> None:
+        self._notes_folder = notes_folder
+        self._noted = LRUCache[tuple[object, ...], SkillIndex](MAX_KEPT_NODES, lambda index: len(index.nodes))
         self._indexes = LRUCache[IndexKey, SkillIndex](MAX_KEPT_NODES, lambda index: len(index.nodes))
         self._paths = LRUCache[tuple[str, str], tuple[FileStamps, IndexKey]](MAX_KEPT_PATHS)
         self._paused_until = 0.0  # of the monotonic clock; 0 while the store works
@@ -86,6 +95,32 @@ class IndexCache:
             (key, skill.root), lambda: self._load_or_build(skill, key, builder, store)
         )
 
+    def with_notes(self, index: SkillIndex, encoder: Encoder) -> SkillIndex:
+        """Return an index with the notes on its nodes, or the index itself if there are none.
+
+        They are the user's own, else those in the skill's folder. Changed files are noticed.
+
+        Raises:
+            EncoderError: The encoder fails.
+        """
+        places = notes_files(index.skill, self._notes_folder)
+        states: list[object] = []
+        for place in places:
+            with suppress(OSError):
+                status = os.lstat(place)  # as for Markdown, links are not followed
+                if stat.S_ISREG(status.st_mode):
+                    states.append((place, status.st_mtime_ns, status.st_ctime_ns, status.st_size))
+        if not states or index.notes is not None:
+            return index
+
+        def make() -> SkillIndex:
+            from skillpager.enrichment.notes import notes_on, read_notes
+
+            notes = next(filter(None, (read_notes(place) for place in places if not place.is_symlink())), {})
+            return replace(index, notes=notes_on(index, notes, encoder, places[0].with_suffix(".npz")))
+
+        return self._noted.get_or_make((index.key, *states), make)
+
     def _load_or_build(self, skill: Skill, key: str, builder: "Builder", store: Store) -> SkillIndex:
         if time.monotonic() < self._paused_until:
             return builder.build(skill, key)
@@ -105,6 +140,12 @@ class IndexCache:
         except StoreError as error:
             logger.warning('the index of "%s" is not stored: %s', skill.name, error)
         return index
+
+
+def notes_files(skill: Skill, folder: Path) -> list[Path]:
+    """Return where notes on a skill's nodes are: the user's, in `folder`, and its author's, if it has a root."""
+    place = hashlib.sha256(json.dumps([skill.name, str(skill.root)]).encode()).hexdigest()
+    return [folder / f"{place}.json", *([skill.root / NOTES_FILE] if skill.root else [])]
 
 
 def index_key(skill: Skill, recipe: Recipe) -> str:

@@ -233,6 +233,23 @@ class Recipe:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class IndexNotes:
+    """What the nodes of an index are asked for, by the notes of a language model.
+
+    Attributes:
+        noted: `(k,)` ordinals of the nodes that have notes, rising.
+        rows: `(asks, dim)` float32 unit rows of what nodes are asked for; `asks` is at least 1.
+        owners: `(asks,)` ordinal of the node of each row, rising.
+        along: `(pairs, 2)` ordinals of a node and of one that must come with it.
+    """
+
+    noted: "NDArray[np.intp]"
+    rows: FloatArray
+    owners: "NDArray[np.intp]"
+    along: "NDArray[np.intp]"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class SkillIndex:
     """The stored result of the offline stage.
 
@@ -245,6 +262,8 @@ class SkillIndex:
         recipe: The parts that made it.
         key: SHA-256 over name, file digests and recipe, hexadecimal.
         full_tokens: Tokens of the skill without front matter.
+        notes: What nodes are asked for, on indexes of which an estimating strategy makes pages; None if
+            nobody wrote it.
     """
 
     skill: Skill = field(metadata=INLINE)
@@ -255,6 +274,7 @@ class SkillIndex:
     recipe: Recipe = field(metadata=INLINE)
     key: str
     full_tokens: int
+    notes: IndexNotes | None = field(default=None, metadata=HIDDEN)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

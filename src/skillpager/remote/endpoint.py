@@ -210,6 +210,15 @@ def sendable(text: str) -> str:
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
+def shortened(text: str, limit: int) -> str:
+    """Return `text`, or three quarters of `limit` from its beginning and the rest from its end; sendable."""
+    if len(text) <= limit:
+        return sendable(text)
+    head, tail = limit * 3 // 4, limit // 4
+    left_out = len(text) - head - tail
+    return sendable(f"{text[:head]} […{left_out} characters left out…] {text[-tail:]}")
+
+
 def _checked_address(base_url: str, purpose: str) -> str:
     """Return `base_url` without a slash at the end, if it can be used."""
     try:

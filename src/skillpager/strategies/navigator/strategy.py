@@ -46,11 +46,13 @@ from skillpager.strategies.navigator.features import (
     query_signals,
 )
 from skillpager.strategies.navigator.lexical import clauses_of
+from skillpager.strategies.navigator.notes import odds_with_notes
 from skillpager.strategies.picking import PerIndex, Picker, cosines, falling
 from skillpager.types import (
     LEAST_COVERED,
     Budget,
     FloatArray,
+    IndexNotes,
     Node,
     NodeType,
     Query,
@@ -153,12 +155,17 @@ class NeedModel:
 
     def needs(self, known: IndexFeatures, query: Query) -> FloatArray:
         """Return `(n,)`: the chance that the query needs each node, to a millionth."""
-        return self.calibrated(self._logits(known, features_of(known, query)))
+        return self.calibrated(self._logits(known, features_of(known, query)), known.notes, query)
 
-    def calibrated(self, logits: FloatArray) -> FloatArray:
-        """Return the chances that logits of the network represent, to a millionth."""
+    def calibrated(
+        self, logits: FloatArray, notes: IndexNotes | None = None, query: Query | None = None
+    ) -> FloatArray:
+        """Return the chances that logits of the network represent, to a millionth; with notes, for a query."""
         slope, intercept = self.scale
-        chances = 1 / (1 + np.exp(-(slope * logits.astype(np.float64) + intercept)))
+        odds = slope * logits.astype(np.float64) + intercept
+        if notes is not None and query is not None:
+            odds = odds_with_notes(odds, notes, query)
+        chances = 1 / (1 + np.exp(-odds))
         needs: FloatArray = (np.rint(chances * STEPS) / STEPS).clip(0, LARGEST_NEED)
         return needs
 
