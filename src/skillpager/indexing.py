@@ -61,13 +61,10 @@ class IndexCache:
 
     A store that fails costs a warning and time: indexes are then built and stay in memory alone, and the
     store is tried again after a pause.
-
-    Args:
-        notes_folder: Folder of the user's notes on nodes.
     """
 
-    def __init__(self, notes_folder: Path) -> None:
-        self._notes_folder = notes_folder
+    def __init__(self, cache_dir: Path) -> None:
+        self._cache_dir = cache_dir  # where the user's notes on nodes are
         self._noted = LRUCache[tuple[object, ...], SkillIndex](MAX_KEPT_NODES, lambda index: len(index.nodes))
         self._indexes = LRUCache[IndexKey, SkillIndex](MAX_KEPT_NODES, lambda index: len(index.nodes))
         self._paths = LRUCache[tuple[str, str], tuple[FileStamps, IndexKey]](MAX_KEPT_PATHS)
@@ -98,28 +95,25 @@ class IndexCache:
     def with_notes(self, index: SkillIndex, encoder: Encoder) -> SkillIndex:
         """Return an index with the notes on its nodes, or the index itself if there are none.
 
-        They are the user's own, else those in the skill's folder. Changed files are noticed.
-
         Raises:
             EncoderError: The encoder fails.
         """
-        places = notes_files(index.skill, self._notes_folder)
-        states: list[object] = []
+        places, states = notes_files(index.skill, self._cache_dir), {}
         for place in places:
             with suppress(OSError):
-                status = os.lstat(place)  # as for Markdown, links are not followed
+                status = os.lstat(place)  # links are not followed
                 if stat.S_ISREG(status.st_mode):
-                    states.append((place, status.st_mtime_ns, status.st_ctime_ns, status.st_size))
+                    states[place] = (status.st_mtime_ns, status.st_ctime_ns, status.st_size)
         if not states or index.notes is not None:
             return index
 
         def make() -> SkillIndex:
             from skillpager.enrichment.notes import notes_on, read_notes
 
-            notes = next(filter(None, (read_notes(place) for place in places if not place.is_symlink())), {})
+            notes = read_notes([*states])
             return replace(index, notes=notes_on(index, notes, encoder, places[0].with_suffix(".npz")))
 
-        return self._noted.get_or_make((index.key, *states), make)
+        return self._noted.get_or_make((index.key, *states.items()), make)
 
     def _load_or_build(self, skill: Skill, key: str, builder: "Builder", store: Store) -> SkillIndex:
         if time.monotonic() < self._paused_until:
@@ -142,10 +136,11 @@ class IndexCache:
         return index
 
 
-def notes_files(skill: Skill, folder: Path) -> list[Path]:
-    """Return where notes on a skill's nodes are: the user's, in `folder`, and its author's, if it has a root."""
+def notes_files(skill: Skill, cache_dir: Path) -> list[Path]:
+    """Return where notes on a skill's nodes are: the user's, and if it has a folder, those it comes with."""
     place = hashlib.sha256(json.dumps([skill.name, str(skill.root)]).encode()).hexdigest()
-    return [folder / f"{place}.json", *([skill.root / NOTES_FILE] if skill.root else [])]
+    own = cache_dir / "notes" / f"{place}.json"
+    return [own, skill.root / NOTES_FILE] if skill.root else [own]
 
 
 def index_key(skill: Skill, recipe: Recipe) -> str:

@@ -30,7 +30,7 @@ from skillpager.pages.render import PageRenderer
 from skillpager.parsing.folder import own_folder
 from skillpager.parsing.skill import read_skill, skill_from_text
 from skillpager.parsing.walk import stamp_skill
-from skillpager.settings import NOTES_FOLDER, Settings, load_settings
+from skillpager.settings import Settings, load_settings
 from skillpager.strategies.baselines.simple import Full
 from skillpager.strategies.picking import allows_all
 from skillpager.tokens import default_counter
@@ -99,7 +99,7 @@ class SkillPager:
         self.token_counter = token_counter or default_counter()
         self._embedded_text = embedded_text or self.settings.embedded_text
         self._progress = progress
-        self._indexes = IndexCache(self.settings.cache_dir / NOTES_FOLDER)
+        self._indexes = IndexCache(self.settings.cache_dir)
         self._strategies = LRUCache[tuple[str, float], Strategy](MAX_KEPT_STRATEGIES)
 
     def __deepcopy__(self, memo: dict[int, object]) -> Self:

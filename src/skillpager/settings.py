@@ -28,7 +28,6 @@ APP = "skillpager"
 PREFIX = "SKILLPAGER_"
 PROJECT_FILE = "skillpager.toml"
 INDEX_FOLDER = "indexes"  # of the index store, in `cache_dir`
-NOTES_FOLDER = "notes"  # of the notes on nodes, in `cache_dir`
 NOTES_FILE = "skillpager-asks.json"  # notes that come with a skill, in its folder
 DEFAULT_MAX_CACHE_BYTES = 1024**3
 LLM_BATCH_SIZE = 20  # paper §3.1

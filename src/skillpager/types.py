@@ -262,8 +262,7 @@ class SkillIndex:
         recipe: The parts that made it.
         key: SHA-256 over name, file digests and recipe, hexadecimal.
         full_tokens: Tokens of the skill without front matter.
-        notes: What nodes are asked for, on indexes of which an estimating strategy makes pages; None if
-            nobody wrote it.
+        notes: What nodes are asked for; for strategies that estimate needs, if anybody wrote it.
     """
 
     skill: Skill = field(metadata=INLINE)

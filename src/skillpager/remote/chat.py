@@ -67,7 +67,6 @@ def chat_json(
     schema_name: str,
     read: Callable[[object], Value],
     correct: bool = False,
-    answered: Callable[[object], None] = lambda _: None,
 ) -> Value:
     """Return what `read` makes of a chat model's JSON answer.
 
@@ -81,7 +80,6 @@ def chat_json(
         schema_name: Name of the schema.
         read: Makes the value of the decoded JSON. Raises `ValueError` for JSON that cannot be used.
         correct: Whether the model sees its bad answer, and the fault in it, when it is asked again.
-        answered: Called with each answer of the endpoint, whether or not it is usable.
 
     Raises:
         EndpointError: No usable answer came; `complaint` is not empty if this very question was refused.
@@ -90,7 +88,6 @@ def chat_json(
     correction: list[Message] = []
     for attempt in range(endpoint.max_retries + 1):
         answer = _post_in_dialect(endpoint, [*messages, *correction], schema, schema_name)
-        answered(answer)
         content = ""
         try:
             content = content_in(answer)
@@ -155,14 +152,6 @@ def object_schema(**properties: object) -> dict[str, object]:
         "required": list(properties),
         "additionalProperties": False,
     }
-
-
-def tokens_in(answer: object) -> int:
-    """Return how many tokens an answer and its question took, 0 if the endpoint does not say it."""
-    match answer:
-        case {"usage": {"total_tokens": int(tokens)}}:
-            return tokens
-    return 0
 
 
 def content_in(answer: object) -> str:

@@ -160,7 +160,7 @@ class NeedModel:
     def calibrated(
         self, logits: FloatArray, notes: IndexNotes | None = None, query: Query | None = None
     ) -> FloatArray:
-        """Return the chances that logits of the network represent, to a millionth; with notes, for a query."""
+        """Return the chances that logits represent, to a millionth, moved by notes if a query is given."""
         slope, intercept = self.scale
         odds = slope * logits.astype(np.float64) + intercept
         if notes is not None and query is not None:
