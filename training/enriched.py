@@ -2,8 +2,9 @@
 
     python training/enriched.py DATA... [--documents 60] [--weights WEIGHT MARGIN STEP]
 
-The notes are those of `asks.jsonl`, written by readers who saw no query. The skills of half of the authors are
-for choosing the weights, results are those of the others. The rows are appended to `benchmarks/enriched.csv`.
+The notes are those of `asks.jsonl`, written by readers who saw no query. The skills of half of the authors
+are for choosing the weights, results are those of the others. The rows are appended to
+`benchmarks/enriched.csv`.
 """
 
 import argparse

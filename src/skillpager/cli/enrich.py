@@ -96,12 +96,12 @@ def answer_in(place: str, nodes: Sequence[Node]) -> "tuple[Notes, list[str]]":
     from skillpager.remote.chat import json_in
 
     stdin = place == session.STDIN
-    data = sys.stdin.buffer.read(MAX_BYTES + 1) if stdin else read_bounded(Path(place), MAX_BYTES)
     try:
+        data = sys.stdin.buffer.read(MAX_BYTES + 1) if stdin else read_bounded(Path(place), MAX_BYTES)
         if len(data) > MAX_BYTES:
             raise ValueError(f"it has more than {MAX_BYTES:,} bytes")
         return notes_in(json_in(data.decode()), {node.id: digest_of(node) for node in nodes})
-    except ValueError as error:
+    except (OSError, ValueError) as error:
         raise SettingsError(
             f"The answer in {'stdin' if stdin else place} cannot be used: {error}. Write it as one JSON "
             "object in the form that `skillpager enrich SKILL --print` shows."
