@@ -2,9 +2,11 @@
 
 import json
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from importlib.resources import files
 from itertools import groupby
+from threading import Lock
 
 from skillpager.enrichment.notes import Notes, digest_of, notes_in
 from skillpager.errors import EnrichmentError
@@ -52,38 +54,27 @@ def ask_model(
 ) -> None:
     """Ask a model for notes on the `wanted` of all nodes of a skill, at most `concurrency` batches at a time.
 
-    `taken` is called, in the calling thread, with the notes of each batch and why entries are left out.
+    `taken` is called with the notes of each batch and why entries are left out; one call at a time.
 
     Raises:
         EnrichmentError: A batch failed. Requests under way are awaited, and their notes taken, first.
         MissingExtraError: The `openai` package is not installed.
     """
-    digests = {node.id: digest_of(node) for node in nodes}
+    digests, taking = {node.id: digest_of(node) for node in nodes}, Lock()
 
-    def ask(batch: str) -> tuple[Notes, list[str]]:
-        return chat_json(
-            endpoint,
-            [Message("system", PROMPT), Message("user", batch)],
-            schema=ANSWER_SCHEMA,
-            schema_name="node_notes",
-            read=lambda data: notes_in(data, digests),
-        )
+    def ask(batch: str) -> None:
+        messages = [Message("system", PROMPT), Message("user", batch)]
+        read = partial(notes_in, digests=digests)
+        found = chat_json(endpoint, messages, schema=ANSWER_SCHEMA, schema_name="node_notes", read=read)
+        with taking:
+            taken(*found)
 
-    failure: BaseException | None = None
     with ThreadPoolExecutor(concurrency, "skillpager-enrich") as pool:
-        pending = [pool.submit(ask, batch) for batch in batches_of(wanted)]
-        for future in as_completed(pending):
-            if future.cancelled():
-                continue
-            if future.exception() is None:
-                taken(*future.result())
-            elif failure is None:
-                failure = future.exception()
-                pool.shutdown(wait=False, cancel_futures=True)
-    if isinstance(failure, EndpointError):
-        raise EnrichmentError(
-            f'The model "{endpoint.model}" could not be asked: {failure}. What was answered is kept: correct '
-            "the cause and repeat the command, which asks for what is missing."
-        ) from None
-    if failure is not None:
-        raise failure
+        try:
+            # a failure cancels the batches that have not begun
+            list(pool.map(ask, batches_of(wanted)))
+        except EndpointError as error:
+            raise EnrichmentError(
+                f'The model "{endpoint.model}" could not be asked: {error}. What was answered is kept: '
+                "correct the cause and repeat the command, which asks for what is missing."
+            ) from None

@@ -50,11 +50,10 @@ def notes_in(data: object, digests: Mapping[str, str] | None = None) -> tuple[No
     Raises:
         ValueError: There is no list of nodes.
     """
-    entries = data.get("nodes") if isinstance(data, dict) else None
-    if not isinstance(entries, list):
+    if not (isinstance(data, dict) and isinstance(data.get("nodes"), list)):
         raise ValueError('there is no list of "nodes" in it')
     notes, faults = {}, []
-    for place, entry in enumerate(entries, 1):
+    for place, entry in enumerate(data["nodes"], 1):
         name = f"entry {place}"
         try:
             match entry:
@@ -101,14 +100,9 @@ def read_notes(places: Sequence[Path]) -> Notes:
 
 
 def write_notes(place: Path, notes: Notes, nodes: Iterable[Node]) -> None:
-    """Write the notes of these nodes, and no others, to a file.
-
-    Raises:
-        OSError: It cannot be written.
-    """
-    digests = dict.fromkeys(map(digest_of, nodes))
-    kept = [(digest, notes[digest]) for digest in digests if digest in notes]
-    entries = [{"id": digest, "asks": of.asks, "with": of.along} for digest, of in kept]
+    """Write the notes of these nodes, and no others, to a file."""
+    kept = {digest: notes[digest] for digest in map(digest_of, nodes) if digest in notes}
+    entries = [{"id": digest, "asks": of.asks, "with": of.along} for digest, of in kept.items()]
     make_private_folder(place.parent)
     write_file(place, json.dumps({"nodes": entries}, ensure_ascii=False, indent=1) + "\n")
 

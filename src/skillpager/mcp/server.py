@@ -202,7 +202,7 @@ async def list_prompts(context: Context, _: types.PaginatedRequestParams | None)
         types.Prompt(name=skill.name, description=_described(skill), arguments=[task]) for skill in skills
     ]
     named = types.PromptArgument(name="name", description="The name of a skill.", required=True)
-    described = "Write down what the parts of a skill are asked for, so that pages find them."
+    described = "Write down what parts of a skill are asked for; once more while some are left."
     prompts.append(types.Prompt(name=ENRICH, description=described, arguments=[named]))
     return types.ListPromptsResult(prompts=prompts)
 
@@ -268,16 +268,13 @@ def _to_enrich(library: Library, name: str) -> str:
     from skillpager.indexing import notes_files
 
     try:
-        index = library.index(name)
-        skill = library.skill(name)
+        index, skill = library.index(name), library.skill(name)
     except SkillPagerError as error:
         raise MCPError(types.INVALID_PARAMS, snippet(str(error), ERROR_CHARS)) from error
     notes = read_notes(notes_files(index.skill, library.pager.settings.cache_dir))
     missing = without_notes(index.nodes, notes)
     command = ["skillpager", "enrich", name if skill.published else str(skill.path), "--take", "answer.json"]
-    more = f"\n{len(missing) - MAX_ENRICHED} more follow when this prompt is used again after that.\n"
-    text = handout(missing[:MAX_ENRICHED], shlex.join(command))
-    return text + (more if len(missing) > MAX_ENRICHED else "")
+    return handout(missing[:MAX_ENRICHED], shlex.join(command))
 
 
 def _answer(call: ToolCall, name: str, arguments: Mapping[str, object]) -> str:

@@ -123,7 +123,7 @@ class IndexFeatures:
 
     def __init__(self, index: SkillIndex) -> None:
         nodes, sections = index.nodes, sections_of(index)
-        self.rows, self.notes = index.embeddings, index.notes
+        self.rows = index.embeddings
         self.tokens = np.array([max(1, node.tokens) for node in nodes], np.float32)
         numbers = [number for number, section in enumerate(sections) for _ in section]
         self.section = Segments(numbers)

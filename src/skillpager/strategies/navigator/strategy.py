@@ -46,13 +46,12 @@ from skillpager.strategies.navigator.features import (
     query_signals,
 )
 from skillpager.strategies.navigator.lexical import clauses_of
-from skillpager.strategies.navigator.notes import odds_with_notes
+from skillpager.strategies.navigator.notes import needs_with_notes
 from skillpager.strategies.picking import PerIndex, Picker, cosines, falling
 from skillpager.types import (
     LEAST_COVERED,
     Budget,
     FloatArray,
-    IndexNotes,
     Node,
     NodeType,
     Query,
@@ -155,17 +154,12 @@ class NeedModel:
 
     def needs(self, known: IndexFeatures, query: Query) -> FloatArray:
         """Return `(n,)`: the chance that the query needs each node, to a millionth."""
-        return self.calibrated(self._logits(known, features_of(known, query)), known.notes, query)
+        return self.calibrated(self._logits(known, features_of(known, query)))
 
-    def calibrated(
-        self, logits: FloatArray, notes: IndexNotes | None = None, query: Query | None = None
-    ) -> FloatArray:
-        """Return the chances that logits represent, to a millionth, moved by notes if a query is given."""
+    def calibrated(self, logits: FloatArray) -> FloatArray:
+        """Return the chances that logits of the network represent, to a millionth."""
         slope, intercept = self.scale
-        odds = slope * logits.astype(np.float64) + intercept
-        if notes is not None and query is not None:
-            odds = odds_with_notes(odds, notes, query)
-        chances = 1 / (1 + np.exp(-odds))
+        chances = 1 / (1 + np.exp(-(slope * logits.astype(np.float64) + intercept)))
         needs: FloatArray = (np.rint(chances * STEPS) / STEPS).clip(0, LARGEST_NEED)
         return needs
 
@@ -296,6 +290,8 @@ class Navigator:
         model = self._model
         needs = model.needs(prepared.features, query)
         covered = model.covered(prepared.features, query, needs)
+        if index.notes is not None:
+            needs = needs_with_notes(needs, index.notes, query)
         picker.marginal = needs
         gap = max(float(meter.gap_tokens), self.opening_tokens)
         odds = model.odds_of(query, needs, index.full_tokens)
