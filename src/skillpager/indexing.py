@@ -93,11 +93,7 @@ class IndexCache:
         )
 
     def with_notes(self, index: SkillIndex, encoder: Encoder) -> SkillIndex:
-        """Return an index with the notes on its nodes, or the index itself if there are none.
-
-        Raises:
-            EncoderError: The encoder fails.
-        """
+        """Return an index with the notes on its nodes, or the index itself if there are none."""
         places, states = notes_files(index.skill, self._cache_dir), {}
         for place in places:
             with suppress(OSError):
@@ -106,14 +102,13 @@ class IndexCache:
                     states[place] = (status.st_mtime_ns, status.st_ctime_ns, status.st_size)
         if not states or index.notes is not None:
             return index
+        from skillpager.enrichment.notes import notes_on, read_notes
 
-        def make() -> SkillIndex:
-            from skillpager.enrichment.notes import notes_on, read_notes
-
-            notes = read_notes([*states])
-            return replace(index, notes=notes_on(index, notes, encoder, places[0].with_suffix(".npz")))
-
-        return self._noted.get_or_make((index.key, *states.items()), make)
+        cached = places[0].with_suffix(".npz")
+        return self._noted.get_or_make(
+            (index.key, *states.items()),
+            lambda: replace(index, notes=notes_on(index, read_notes([*states]), encoder, cached)),
+        )
 
     def _load_or_build(self, skill: Skill, key: str, builder: "Builder", store: Store) -> SkillIndex:
         if time.monotonic() < self._paused_until:

@@ -237,9 +237,9 @@ class IndexNotes:
     """What the nodes of an index are asked for, by the notes of a language model.
 
     Attributes:
-        noted: `(k,)` ordinals of the nodes that have notes, rising.
-        rows: `(asks, dim)` float32 unit rows of what nodes are asked for; `asks` is at least 1.
-        owners: `(asks,)` ordinal of the node of each row, rising.
+        noted: Ordinals of the nodes that have notes.
+        rows: `(asks, dim)` float32 unit rows of what nodes are asked for, at least one.
+        owners: `(asks,)` ordinal of the node of each row.
         along: `(pairs, 2)` ordinals of a node and of one that must come with it.
     """
 

@@ -47,7 +47,7 @@ def enrich(
     \b
     Examples:
       skillpager enrich examples/skills/git-bisect --print
-      skillpager enrich examples/skills/git-bisect --take answer.json
+      echo '{"nodes": []}' | skillpager enrich examples/skills/git-bisect --take -
     """
     from skillpager.enrichment.asking import ask_model, handout
     from skillpager.enrichment.notes import read_notes, without_notes, write_notes
@@ -60,7 +60,7 @@ def enrich(
     index = session.load_skill(pager, session.find_source(skill, pager))
     places = notes_files(index.skill, pager.settings.cache_dir)
     notes, faults = read_notes(places), list[str]()
-    missing = without_notes(index.nodes, notes)
+    missing, count = without_notes(index.nodes, notes), len(index.nodes)
     if show:
         flags = ["--take", "answer.json", *(["--in-folder"] if in_folder else [])]
         print_text(handout(missing, session.node_command("enrich", skill, options, *flags)))
@@ -70,7 +70,7 @@ def enrich(
         notes.update(found)
         faults.extend(wrong)
         write_notes(places[-1 if in_folder else 0], notes, index.nodes)
-        progress(len(index.nodes) - len(without_notes(index.nodes, notes)), len(index.nodes))
+        progress(count - len(without_notes(index.nodes, notes)), count)
 
     endpoint = None
     with progress_bar("nodes") as progress:
@@ -83,11 +83,9 @@ def enrich(
                 ask_model(endpoint, index.nodes, missing, concurrency=at_once, taken=taken)
         finally:
             warn_of_some(faults, remedy="the same command asks for them again")
-            noted = len(index.nodes) - len(without_notes(index.nodes, notes))
-            note(
-                f"{noted:,} of {counted(len(index.nodes), 'node')} have notes, {len(faults):,} left out, "
-                f"{counted(endpoint.tokens if endpoint else 0, 'token')} used"
-            )
+            noted, tokens = count - len(without_notes(index.nodes, notes)), endpoint.tokens if endpoint else 0
+            done = f"{noted:,} of {counted(count, 'node')} have notes, {len(faults):,} left out"
+            note(f"{done}, {counted(tokens, 'token')} used")
 
 
 def answer_in(place: str, nodes: Sequence[Node]) -> "tuple[Notes, list[str]]":
