@@ -88,6 +88,10 @@ def test_only_nodes_without_notes_are_asked_for(
     assert "0 left out, 100 tokens used" in enrich(skill, env).err
     assert [nodes_asked(asked) for asked in openai_server.asked] == [["n7"]]
 
+    # notes of an earlier state were paid for, and are kept
+    entry.write_text(entry.read_text().replace("thing 7 without", "thing 7 with"), encoding="utf-8")
+    assert "50 of 50 nodes have notes, 0 left out, 0 tokens used" in enrich(skill, env).err
+
 
 def test_a_failed_batch_loses_nothing(skill: Path, env: dict[str, str], openai_server: OpenAIServer) -> None:
     openai_server.respond = lambda asked: error(404) if "n45" in nodes_asked(asked) else noted(asked)

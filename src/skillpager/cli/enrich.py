@@ -50,7 +50,7 @@ def enrich(
       echo '{"nodes": []}' | skillpager enrich examples/skills/git-bisect --take -
     """
     from skillpager.enrichment.asking import ask_model, handout
-    from skillpager.enrichment.notes import read_notes, without_notes, write_notes
+    from skillpager.enrichment.notes import digest_of, read_notes, without_notes, write_notes
     from skillpager.indexing import notes_files
     from skillpager.remote.chat import chat_endpoint
 
@@ -69,7 +69,9 @@ def enrich(
     def taken(found: "Notes", wrong: Sequence[str]) -> None:
         notes.update(found)
         faults.extend(wrong)
-        write_notes(places[-1 if in_folder else 0], notes, index.nodes)
+        # others, of earlier states of the skill or of more of its files, were paid for as well
+        own = {each: notes[each] for each in map(digest_of, index.nodes) if each in notes}
+        write_notes(places[-1 if in_folder else 0], own if in_folder else notes)
         progress(count - len(without_notes(index.nodes, notes)), count)
 
     endpoint = None

@@ -99,10 +99,9 @@ def read_notes(places: Sequence[Path]) -> Notes:
     return found
 
 
-def write_notes(place: Path, notes: Notes, nodes: Iterable[Node]) -> None:
-    """Write the notes of these nodes, and no others, to a file."""
-    kept = {digest: notes[digest] for digest in map(digest_of, nodes) if digest in notes}
-    entries = [{"id": digest, "asks": of.asks, "with": of.along} for digest, of in kept.items()]
+def write_notes(place: Path, notes: Notes) -> None:
+    """Write notes to a file; its folder is made if it is missing."""
+    entries = [{"id": digest, "asks": of.asks, "with": of.along} for digest, of in notes.items()]
     make_private_folder(place.parent)
     write_file(place, json.dumps({"nodes": entries}, ensure_ascii=False, indent=1) + "\n")
 
