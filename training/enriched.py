@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import numpy as np
 import pandas as pd
@@ -27,7 +26,6 @@ from skillpager.strategies.navigator import notes as weights
 from skillpager.types import Page, SkillIndex
 
 TARGET = Path(__file__).parent.parent / "benchmarks" / "enriched.csv"
-SHARE = 0.4  # of a skill's tokens, to which pages are filled as well
 PARTS = ("choosing", "judging")
 
 
@@ -47,7 +45,7 @@ def with_notes(example: Example, index: SkillIndex, pager: SkillPager, cached: P
     return replace(index, notes=notes_on(index, notes, pager.encoder, cached))
 
 
-def row_of(example: Example, asked: Asked, page: Page, filled: Page, index: SkillIndex) -> dict[str, object]:
+def row_of(example: Example, asked: Asked, page: Page, index: SkillIndex) -> dict[str, object]:
     """Return what the pages of one query hold, and how its needs rank."""
     selection = page.selection
     assert selection is not None
@@ -60,7 +58,7 @@ def row_of(example: Example, asked: Asked, page: Page, filled: Page, index: Skil
         right, wrong = needs[needed][:, None], needs[~needed]
         area = float(((right > wrong) + 0.5 * (right == wrong)).mean())
         share = float(tokens[needs >= needs[needed].min()].sum() / tokens.sum())
-    row, of_filled = (page_row(example.document, asked.query, each) for each in (page, filled))
+    row = page_row(example.document, asked.query, page)
     return {
         "part": part_of(example),
         "notes": "with" if index.notes else "without",
@@ -71,7 +69,6 @@ def row_of(example: Example, asked: Asked, page: Page, filled: Page, index: Skil
         "promised": page.sufficiency if page.sufficiency is not None else 1.0,
         "tokens": page.tokens,
         "full": page.full_tokens,
-        "sufficient_at_40": of_filled["sufficient"],
         "covered": selection.covered is None or selection.covered >= 0.5,
     }
 
@@ -83,9 +80,7 @@ def rows(examples: list[Example], pager: SkillPager, folder: Path) -> Iterator[d
         noted = with_notes(example, plain, pager, folder / f"{example.name}.npz")
         for index in (plain, noted):
             for asked in example.asked:
-                text, limit = asked.query.query, int(SHARE * index.full_tokens)
-                filled = pager.page(index, text, max_tokens=limit, fill=True)
-                yield row_of(example, asked, pager.page(index, text), filled, index)
+                yield row_of(example, asked, pager.page(index, asked.query.query), index)
             for text in example.unanswered:
                 selection = pager.page(index, text).selection
                 covered = selection is None or selection.covered is None or selection.covered >= 0.5
@@ -97,7 +92,7 @@ def rows(examples: list[Example], pager: SkillPager, folder: Path) -> Iterator[d
 def table_of(found: pd.DataFrame) -> pd.DataFrame:
     """Return the means by part, queries and notes, in percent."""
     groups = found.groupby(["part", "queries", "notes"], sort=False)
-    table = groups[["auc", "share_to_read", "sufficient", "promised", "sufficient_at_40", "covered"]].agg(
+    table = groups[["auc", "share_to_read", "sufficient", "promised", "covered"]].agg(
         lambda values: 100 * values.astype(float).mean()
     )
     table["saved"] = 100 * (1 - groups["tokens"].sum() / groups["full"].sum())
@@ -112,6 +107,7 @@ def main() -> None:
     )
     parser.add_argument("data", nargs="+", type=Path)
     parser.add_argument("--documents", type=int, default=60, help="the first, by the digest of their name")
+    parser.add_argument("--work", type=Path, default=Path("build/enriched"), help="folder of indexes")
     parser.add_argument("--part", choices=PARTS, help="skills of this half of the authors alone")
     parser.add_argument("--weights", nargs=3, type=float, help="weight, margin and step that are tried")
     options = parser.parse_args()
@@ -125,10 +121,9 @@ def main() -> None:
         and options.part in (None, part_of(example))
     ]
     examples.sort(key=lambda example: sha256(example.name.encode()).hexdigest())
-    with TemporaryDirectory() as folder:
-        pager = SkillPager(settings=Settings(cache_dir=Path(folder)))
-        table = table_of(pd.DataFrame(rows(examples[: options.documents], pager, Path(folder))))
-        pager.close()
+    pager = SkillPager(settings=Settings(cache_dir=options.work))
+    table = table_of(pd.DataFrame(rows(examples[: options.documents], pager, options.work)))
+    pager.close()
     used = (weights.ASK_WEIGHT, weights.ASK_MARGIN, weights.ALONG_STEP)
     for place, (name, value) in enumerate(zip(("weight", "margin", "step"), used, strict=True)):
         table.insert(place, name, value)
