@@ -161,7 +161,7 @@ def _example(
 
 
 @cache
-def _readers_notes() -> Mapping[str, list[tuple[int, int, list[str], list[int]]]]:
+def readers_notes() -> Mapping[str, list[tuple[int, int, list[str], list[int]]]]:
     """Return by SHA-256 of a document, for each node: lines, asks, and ordinals of what comes with it."""
     lines = ASKS.read_text(encoding="utf-8").splitlines()
     return {record["sha256"]: record["nodes"] for record in map(json.loads, lines)}
@@ -169,7 +169,7 @@ def _readers_notes() -> Mapping[str, list[tuple[int, int, list[str], list[int]]]
 
 def _asks(document: Document, count: int) -> Iterable[Asked]:
     """Yield what the nodes of a document are asked for; the same words for several nodes are one request."""
-    nodes = _readers_notes().get(document.provenance.sha256, [])
+    nodes = readers_notes().get(document.provenance.sha256, [])
     if len(nodes) != count:
         return
     asked: dict[str, tuple[list[int], set[int]]] = {}

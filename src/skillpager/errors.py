@@ -44,6 +44,10 @@ class ClassifierError(SkillPagerError):
     """A classifier cannot be loaded, or its endpoint fails."""
 
 
+class EnrichmentError(SkillPagerError):
+    """The endpoint of the model that writes notes on nodes fails."""
+
+
 class StoreError(SkillPagerError):
     """The index store cannot be opened, read or written."""
 

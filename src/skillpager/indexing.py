@@ -6,9 +6,12 @@ Reference: paper §3.1.
 import hashlib
 import json
 import logging
+import os
+import stat
 import time
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
 from itertools import chain, groupby, islice
@@ -20,6 +23,7 @@ from skillpager.caches import LRUCache
 from skillpager.errors import StoreError, StrategyError
 from skillpager.files import FileStamps
 from skillpager.sections import embedded_text, trail_of
+from skillpager.settings import NOTES_FILE
 from skillpager.tokens import count_tokens
 from skillpager.types import (
     Classifier,
@@ -64,7 +68,9 @@ class IndexCache:
     store is tried again after a pause.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, cache_dir: Path) -> None:
+        self._cache_dir = cache_dir  # where the user's notes on nodes are
+        self._noted = LRUCache[tuple[object, ...], SkillIndex](MAX_KEPT_NODES, lambda index: len(index.nodes))
         self._indexes = LRUCache[IndexKey, SkillIndex](MAX_KEPT_NODES, lambda index: len(index.nodes))
         self._paths = LRUCache[tuple[str, str], tuple[FileStamps, IndexKey]](MAX_KEPT_PATHS)
         self._paused_until = 0.0  # of the monotonic clock; 0 while the store works
@@ -122,6 +128,24 @@ class IndexCache:
             self._begun[kept] = self._background.submit(self.get_or_build, skill, builder, store)
         return draft
 
+    def with_notes(self, index: SkillIndex, encoder: Encoder) -> SkillIndex:
+        """Return an index with the notes on its nodes, or the index itself if there are none."""
+        places, states = notes_files(index.skill, self._cache_dir), {}
+        for place in places:
+            with suppress(OSError):
+                status = os.lstat(place)  # links are not followed
+                if stat.S_ISREG(status.st_mode):
+                    states[place] = (status.st_mtime_ns, status.st_ctime_ns, status.st_size)
+        if not states or index.notes is not None:
+            return index
+        from skillpager.enrichment.notes import notes_on, read_notes
+
+        cached = places[0].with_suffix(".npz")
+        return self._noted.get_or_make(
+            (index.key, *states.items()),
+            lambda: replace(index, notes=notes_on(index, read_notes([*states]), encoder, cached)),
+        )
+
     def _load_or_build(self, skill: Skill, key: str, builder: "Builder", store: Store) -> SkillIndex:
         stored = self._load(skill, key, store)
         if stored is not None:
@@ -146,6 +170,13 @@ class IndexCache:
             return None
         self._paused_until = 0.0
         return stored
+
+
+def notes_files(skill: Skill, cache_dir: Path) -> list[Path]:
+    """Return where notes on a skill's nodes are: the user's, and if it has a folder, those it comes with."""
+    place = hashlib.sha256(json.dumps([skill.name, str(skill.root)]).encode()).hexdigest()
+    own = cache_dir / "notes" / f"{place}.json"
+    return [own, skill.root / NOTES_FILE] if skill.root else [own]
 
 
 def index_key(skill: Skill, recipe: Recipe) -> str:

@@ -98,7 +98,7 @@ class SkillPager:
         self.token_counter = token_counter or default_counter()
         self._embedded_text = embedded_text or self.settings.embedded_text
         self._progress = progress
-        self._indexes = IndexCache()
+        self._indexes = IndexCache(self.settings.cache_dir)
         self._strategies = LRUCache[tuple[str, float], Strategy](MAX_KEPT_STRATEGIES)
 
     def __deepcopy__(self, memo: dict[int, object]) -> Self:
@@ -436,7 +436,8 @@ class SkillPager:
     def _pool(self, index: SkillIndex, strategy: Strategy) -> SkillIndex:
         builder = self.builder.for_strategy(strategy)
         same = builder is self.builder or rows_id(index.recipe) == rows_id(builder.recipe)
-        return index if same else self._indexes.get_or_build(index.skill, builder, self.store)
+        pool = index if same else self._indexes.get_or_build(index.skill, builder, self.store)
+        return self._indexes.with_notes(pool, builder.encoder) if estimates(strategy) else pool
 
     def query(self, query: str, strategy: Strategy) -> Query:
         """Return a query with the embeddings that a strategy reads; they are cached in memory.

@@ -28,6 +28,7 @@ APP = "skillpager"
 PREFIX = "SKILLPAGER_"
 PROJECT_FILE = "skillpager.toml"
 INDEX_FOLDER = "indexes"  # of the index store, in `cache_dir`
+NOTES_FILE = "skillpager-asks.json"  # notes that come with a skill, in its folder
 DEFAULT_MAX_CACHE_BYTES = 1024**3
 LLM_BATCH_SIZE = 20  # paper §3.1
 LLM_CONCURRENCY = 4
@@ -168,7 +169,7 @@ class Settings:
     """Everything that can be set outside of a call.
 
     Attributes:
-        cache_dir: Folder of the index store and of paid LLM answers.
+        cache_dir: Folder of the index store, of notes on nodes and of paid LLM answers.
         store: `postgresql://` address of the index store; None for a file in `cache_dir`.
         library: Name of the library in a PostgreSQL store, to which `skillpager index` publishes and whose
             skills are offered; `none` for none.

@@ -231,6 +231,23 @@ class Recipe:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class IndexNotes:
+    """What the nodes of an index are asked for, by the notes of a language model.
+
+    Attributes:
+        noted: Ordinals of the nodes that have notes.
+        rows: `(asks, dim)` float32 unit rows of what nodes are asked for, at least one.
+        owners: `(asks,)` ordinal of the node of each row.
+        along: `(pairs, 2)` ordinals of a node and of one that must come with it.
+    """
+
+    noted: "NDArray[np.intp]"
+    rows: FloatArray
+    owners: "NDArray[np.intp]"
+    along: "NDArray[np.intp]"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class SkillIndex:
     """The stored result of the offline stage.
 
@@ -243,6 +260,7 @@ class SkillIndex:
         recipe: The parts that made it.
         key: SHA-256 over name, file digests and recipe, hexadecimal.
         full_tokens: Tokens of the skill without front matter.
+        notes: What nodes are asked for; for strategies that estimate needs, if anybody wrote it.
     """
 
     skill: Skill = field(metadata=INLINE)
@@ -253,6 +271,7 @@ class SkillIndex:
     recipe: Recipe = field(metadata=INLINE)
     key: str
     full_tokens: int
+    notes: IndexNotes | None = field(default=None, metadata=HIDDEN)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -83,7 +83,7 @@ def test_each_skill_is_a_prompt_and_a_resource(server: SkillServer) -> None:
 
     async def ask(client: Client) -> None:
         prompts = (await client.list_prompts()).prompts
-        assert [prompt.name for prompt in prompts] == NAMES
+        assert [prompt.name for prompt in prompts] == [*NAMES, "enrich_skill"]
         got = await client.get_prompt("postgres-backup", {"task": query})
         (message,) = got.messages
         assert isinstance(message.content, TextContent)

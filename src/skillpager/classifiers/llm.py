@@ -16,8 +16,8 @@ from pathlib import Path
 
 from skillpager.errors import ClassifierError
 from skillpager.files import make_private_folder, write_file
-from skillpager.remote.chat import Message, chat_json
-from skillpager.remote.endpoint import Endpoint, EndpointError, quoted, sendable
+from skillpager.remote.chat import Message, chat_json, object_schema
+from skillpager.remote.endpoint import Endpoint, EndpointError, quoted, shortened
 from skillpager.settings import LLM_BATCH_SIZE, LLM_CONCURRENCY
 from skillpager.types import Classification, FloatArray, Fragment, NodeType
 
@@ -34,21 +34,12 @@ RENDERING = 1
 SYSTEM_PROMPT = files(__package__).joinpath("prompt.txt").read_text(encoding="utf-8").rstrip("\n")
 
 
-def _object_schema(**properties: object) -> dict[str, object]:
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": list(properties),
-        "additionalProperties": False,
-    }
-
-
-_ANSWER = _object_schema(
+_ANSWER = object_schema(
     index={"type": "integer"},
     type={"type": "string", "enum": [name.value for name in NodeType]},
     confidence={"type": "number"},
 )
-ANSWER_SCHEMA = _object_schema(answers={"type": "array", "items": _ANSWER})
+ANSWER_SCHEMA = object_schema(answers={"type": "array", "items": _ANSWER})
 _PROMPT = json.dumps([SYSTEM_PROMPT, ANSWER_SCHEMA, RENDERING])
 PROMPT_VERSION = hashlib.sha256(_PROMPT.encode()).hexdigest()[:12]
 
@@ -235,28 +226,19 @@ def batch_message(fragments: Sequence[Fragment], start: int, end: int) -> str:
         item: dict[str, object] = {
             "index": index,
             "kind": str(fragment.kind),
-            "headings": [_shortened(title, MAX_LEAD_IN_CHARS) for title in fragment.heading_path],
+            "headings": [shortened(title, MAX_LEAD_IN_CHARS) for title in fragment.heading_path],
             "follows": follows,
         }
         if context := fragment.list_context:
             item["item"] = f"{context.position + 1} of {context.size}"
             if context.lead_in:
-                item["lead_in"] = _shortened(context.lead_in, MAX_LEAD_IN_CHARS)
-        item["text"] = _shortened(fragment.text, MAX_TEXT_CHARS)
+                item["lead_in"] = shortened(context.lead_in, MAX_LEAD_IN_CHARS)
+        item["text"] = shortened(fragment.text, MAX_TEXT_CHARS)
         described.append(item)
         before = fragment
     content = {
-        "before": _shortened(fragments[start - 1].text, MAX_LEAD_IN_CHARS) if start else None,
+        "before": shortened(fragments[start - 1].text, MAX_LEAD_IN_CHARS) if start else None,
         "fragments": described,
-        "after": _shortened(fragments[end].text, MAX_LEAD_IN_CHARS) if end < len(fragments) else None,
+        "after": shortened(fragments[end].text, MAX_LEAD_IN_CHARS) if end < len(fragments) else None,
     }
     return json.dumps(content, ensure_ascii=False, indent=1)
-
-
-def _shortened(text: str, limit: int) -> str:
-    """Return `text`, or three quarters of `limit` from its beginning and the rest from its end."""
-    if len(text) <= limit:
-        return sendable(text)
-    head, tail = limit * 3 // 4, limit // 4
-    left_out = len(text) - head - tail
-    return sendable(f"{text[:head]} […{left_out} characters left out…] {text[-tail:]}")

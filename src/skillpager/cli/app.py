@@ -21,6 +21,7 @@ COMMANDS = {
     "ask": "skillpager.cli.library:ask",
     "outline": "skillpager.cli.page:outline",
     "show": "skillpager.cli.page:show",
+    "enrich": "skillpager.cli.enrich:enrich",
     "list": "skillpager.cli.library:list_skills",
     "library": "skillpager.cli.library:app",
     "doctor": "skillpager.cli.doctor:doctor",

@@ -7,6 +7,7 @@ HTTP what `initialize` opened. HTTP requests of protocol 2026-07-28 have no sess
 import json
 import logging
 import re
+import shlex
 import socket
 import sys
 from collections.abc import AsyncIterator, Mapping
@@ -84,6 +85,8 @@ SCHEME = "skill://"
 MARKDOWN = "text/markdown"
 # argument of a prompt
 TASK = "task"
+# the prompt that has an agent write notes on the nodes of a skill, and the most nodes of one
+ENRICH, MAX_ENRICHED = "enrich_skill", 120
 # key of a tool's `_meta`: the characters of a result that Claude Code shows, and the most that it accepts
 SHOWN_CHARS = "anthropic/maxResultSizeChars"
 MOST_SHOWN_CHARS = 500_000
@@ -198,7 +201,7 @@ async def call_tool(context: Context, params: types.CallToolRequestParams) -> ty
 
 
 async def list_prompts(context: Context, _: types.PaginatedRequestParams | None) -> types.ListPromptsResult:
-    """Return the skills as prompts, which a user starts, as commands in many hosts."""
+    """Return the skills as prompts, which a user starts, as commands in many hosts; and `enrich_skill`."""
     skills = await run_sync(context.lifespan_context.library.skills)
     task = types.PromptArgument(
         name=TASK, description="What you are about to do, in a sentence.", required=False
@@ -206,14 +209,20 @@ async def list_prompts(context: Context, _: types.PaginatedRequestParams | None)
     prompts = [
         types.Prompt(name=skill.name, description=_described(skill), arguments=[task]) for skill in skills
     ]
+    named = types.PromptArgument(name="name", description="The name of a skill.", required=True)
+    described = "Write down what parts of a skill are asked for; once more while some are left."
+    prompts.append(types.Prompt(name=ENRICH, description=described, arguments=[named]))
     return types.ListPromptsResult(prompts=prompts)
 
 
 async def get_prompt(context: Context, params: types.GetPromptRequestParams) -> types.GetPromptResult:
     """Return the page of a skill for the task that the user names; without one as `load_skill` does."""
-    asked = {"name": params.name, "query": (params.arguments or {}).get(TASK)}
-    text = await run_sync(_loaded, context, asked, True)
-    _memory(context).started.add(params.name)  # from now on the model may page it, too
+    given = params.arguments or {}
+    if params.name == ENRICH:
+        text = await run_sync(_to_enrich, context.lifespan_context.library, given.get("name", ""))
+    else:
+        text = await run_sync(_loaded, context, {"name": params.name, "query": given.get(TASK)}, True)
+        _memory(context).started.add(params.name)  # from now on the model may page it, too
     content = types.TextContent(type="text", text=text)
     return types.GetPromptResult(messages=[types.PromptMessage(role="user", content=content)])
 
@@ -258,6 +267,22 @@ def _loaded(context: Context, asked: Mapping[str, object], by_user: bool) -> str
         return _answer(call, "load_skill", asked)
     except SkillPagerError as error:
         raise MCPError(types.INVALID_PARAMS, snippet(str(error), ERROR_CHARS)) from error
+
+
+def _to_enrich(library: Library, name: str) -> str:
+    """Return the prompt to write notes on the first nodes of a skill that have none."""
+    from skillpager.enrichment.asking import handout
+    from skillpager.enrichment.notes import read_notes, without_notes
+    from skillpager.indexing import notes_files
+
+    try:
+        index, skill = library.index(name), library.skill(name)
+    except SkillPagerError as error:
+        raise MCPError(types.INVALID_PARAMS, snippet(str(error), ERROR_CHARS)) from error
+    notes = read_notes(notes_files(index.skill, library.pager.settings.cache_dir))
+    missing = without_notes(index.nodes, notes)
+    command = ["skillpager", "enrich", name if skill.published else str(skill.path), "--take", "answer.json"]
+    return handout(missing[:MAX_ENRICHED], shlex.join(command))
 
 
 def _answer(call: ToolCall, name: str, arguments: Mapping[str, object]) -> str:

@@ -9,6 +9,7 @@ from skillpager.errors import SkillError
 from skillpager.files import read_bounded
 from skillpager.parsing.skill import decode
 from skillpager.parsing.walk import ENTRY_NAMES, MAX_PATH_CHARS, walk
+from skillpager.settings import NOTES_FILE
 from skillpager.types import SKILL_DIR, Skill
 
 # largest file that is read; scripts and references are smaller, data sets are for programs
@@ -25,7 +26,7 @@ def own_folder(skill: Skill) -> Path | None:
         return None
     if any(SKILL_DIR in file.text for file in skill.files):
         return skill.root
-    read = {file.path for file in skill.files}
+    read = {NOTES_FILE, *(file.path for file in skill.files)}
     # the text may lead to a skill in the folder, whose files are not the skill's own
     others = (each for each in walk(skill.root) if each.kind in ("file", "skill") and each.path not in read)
     return skill.root if any(others) else None

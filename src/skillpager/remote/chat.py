@@ -144,6 +144,16 @@ def completion_body(
     return body
 
 
+def object_schema(**properties: object) -> dict[str, object]:
+    """Return the JSON schema of an object with exactly these properties."""
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
 def content_in(answer: object) -> str:
     """Return the text that the model wrote.
 

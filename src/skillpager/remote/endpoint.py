@@ -68,6 +68,7 @@ class Endpoint:
     Attributes:
         address: The base URL without a slash at the end.
         dialect: Parts of the chat protocol that the endpoint accepts, as far as is known.
+        tokens: Tokens that all requests took, questions and answers, as far as the endpoint says.
 
     Raises:
         SettingsError: The model is empty, or `base_url` or `api_key` cannot be used.
@@ -92,6 +93,7 @@ class Endpoint:
         self.address = _checked_address((base_url or OPENAI_BASE_URL).strip(), purpose)
         self.max_retries = max_retries
         self.dialect = Dialect()
+        self.tokens = 0
         self._api_key = _checked_key(api_key, key_variable)
         self._key_source = f"the key is read from {key_variable}, else from OPENAI_API_KEY"
         self._purpose = purpose
@@ -134,6 +136,10 @@ class Endpoint:
         except (ValueError, RecursionError):
             start = self._scrubbed(content.decode("utf-8", "replace"))
             raise self.bad_answer(f'no JSON but "{start}" (most base URLs end in /v1)') from None
+        match decoded:
+            case {"usage": {"total_tokens": int(tokens)}}:
+                with self._lock:
+                    self.tokens += tokens
         return decoded
 
     def bad_answer(self, reason: object, *, complaint: str = "") -> EndpointError:
@@ -208,6 +214,15 @@ def quoted(text: str) -> str:
 def sendable(text: str) -> str:
     """Return `text` with lone surrogates replaced, which no request can carry."""
     return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def shortened(text: str, limit: int) -> str:
+    """Return `text`, or three quarters of `limit` from its beginning and the rest from its end; sendable."""
+    if len(text) <= limit:
+        return sendable(text)
+    head, tail = limit * 3 // 4, limit // 4
+    left_out = len(text) - head - tail
+    return sendable(f"{text[:head]} […{left_out} characters left out…] {text[-tail:]}")
 
 
 def _checked_address(base_url: str, purpose: str) -> str:

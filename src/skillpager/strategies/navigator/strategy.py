@@ -46,6 +46,7 @@ from skillpager.strategies.navigator.features import (
     query_signals,
 )
 from skillpager.strategies.navigator.lexical import clauses_of
+from skillpager.strategies.navigator.notes import needs_with_notes
 from skillpager.strategies.navigator.variants import Variants
 from skillpager.strategies.picking import PerIndex, Picker, cosines, falling
 from skillpager.types import (
@@ -290,8 +291,10 @@ class Navigator:
         prepared = self.prepared.of(index, _Prepared)
         model = self._model
         needs = model.needs(prepared.features, query)
-        needs[prepared.variants.others(query.text, needs)] = 0.0
         covered = model.covered(prepared.features, query, needs)
+        if index.notes is not None:
+            needs = needs_with_notes(needs, index.notes, query)
+        needs[prepared.variants.others(query.text, needs)] = 0.0
         picker.marginal = needs
         gap = max(float(meter.gap_tokens), self.opening_tokens)
         odds = model.odds_of(query, needs, index.full_tokens)

@@ -1,0 +1,108 @@
+"""`skillpager enrich`: a language model, or the agent at hand, writes what nodes are asked for."""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from skillpager.cli import session
+from skillpager.cli.messages import UsageError, note, print_text, reported, warn_of_some
+from skillpager.cli.options import PagerOptions, SkillArgument
+from skillpager.cli.views import counted, progress_bar
+from skillpager.errors import SettingsError
+from skillpager.files import read_bounded
+from skillpager.types import Node
+
+if TYPE_CHECKING:
+    from skillpager.enrichment.notes import Notes
+
+MAX_RETRIES = 5
+
+
+@reported
+def enrich(
+    skill: SkillArgument,
+    *,
+    show: Annotated[
+        bool, typer.Option("--print", help="Print the prompt and the nodes, for the agent at hand.")
+    ] = False,
+    take: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Take the answer to --print from a file; - reads it from stdin."),
+    ] = None,
+    in_folder: Annotated[
+        bool,
+        typer.Option("--in-folder", help="Keep the notes as skillpager-asks.json in the skill's folder."),
+    ] = False,
+    options: PagerOptions,
+) -> None:
+    """Have a language model write what each node of SKILL is asked for, and what must come with it.
+
+    Pages then find nodes that do not repeat the words of a query. The notes are kept in the cache folder;
+    after a change of the skill, only new and changed nodes are asked for. The model is that of
+    SKILLPAGER_LLM_MODEL; without one, an agent can do it with --print and --take.
+
+    \b
+    Examples:
+      skillpager enrich examples/skills/git-bisect --print
+      echo '{"nodes": []}' | skillpager enrich examples/skills/git-bisect --take -
+    """
+    from skillpager.enrichment.asking import ask_model, handout
+    from skillpager.enrichment.notes import digest_of, read_notes, without_notes, write_notes
+    from skillpager.indexing import notes_files
+    from skillpager.remote.chat import chat_endpoint
+
+    if (show and take) or take == session.STDIN == skill:
+        raise UsageError("--print and --take are two steps, and SKILL and FILE cannot both come from stdin.")
+    pager = session.open_pager(options)
+    index = session.load_skill(pager, session.find_source(skill, pager))
+    places = notes_files(index.skill, pager.settings.cache_dir)
+    notes, faults = read_notes(places), list[str]()
+    missing, count = without_notes(index.nodes, notes), len(index.nodes)
+    if show:
+        flags = ["--take", "answer.json", *(["--in-folder"] if in_folder else [])]
+        print_text(handout(missing, session.node_command("enrich", skill, options, *flags)))
+        return
+
+    def taken(found: "Notes", wrong: Sequence[str]) -> None:
+        notes.update(found)
+        faults.extend(wrong)
+        # others, of earlier states of the skill or of more of its files, were paid for as well
+        own = {each: notes[each] for each in map(digest_of, index.nodes) if each in notes}
+        write_notes(places[-1 if in_folder else 0], own if in_folder else notes)
+        progress(count - len(without_notes(index.nodes, notes)), count)
+
+    endpoint = None
+    with progress_bar("nodes") as progress:
+        try:
+            if take or not missing:
+                taken(*(answer_in(take, index.nodes) if take else ({}, [])))
+            else:
+                endpoint = chat_endpoint(pager.settings, purpose="enrich", max_retries=MAX_RETRIES)
+                at_once = pager.settings.llm_concurrency
+                ask_model(endpoint, index.nodes, missing, concurrency=at_once, taken=taken)
+        finally:
+            warn_of_some(faults, remedy="the same command asks for them again")
+            noted, tokens = count - len(without_notes(index.nodes, notes)), endpoint.tokens if endpoint else 0
+            done = f"{noted:,} of {counted(count, 'node')} have notes, {len(faults):,} left out"
+            note(f"{done}, {counted(tokens, 'token')} used")
+
+
+def answer_in(place: str, nodes: Sequence[Node]) -> "tuple[Notes, list[str]]":
+    """Return the notes in a file or on stdin, and why entries are left out."""
+    from skillpager.enrichment.notes import MAX_BYTES, digest_of, notes_in
+    from skillpager.remote.chat import json_in
+
+    stdin = place == session.STDIN
+    try:
+        data = sys.stdin.buffer.read(MAX_BYTES + 1) if stdin else read_bounded(Path(place), MAX_BYTES)
+        if len(data) > MAX_BYTES:
+            raise ValueError(f"it has more than {MAX_BYTES:,} bytes")
+        return notes_in(json_in(data.decode()), {node.id: digest_of(node) for node in nodes})
+    except (OSError, ValueError) as error:
+        raise SettingsError(
+            f"The answer in {'stdin' if stdin else place} cannot be used: {error}. Write it as one JSON "
+            "object in the form that `skillpager enrich SKILL --print` shows."
+        ) from error

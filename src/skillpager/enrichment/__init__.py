@@ -1,0 +1,1 @@
+"""An optional part of the offline stage: a language model writes what each node is asked for."""
