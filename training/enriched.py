@@ -1,6 +1,6 @@
 """Measure pages with notes on nodes, as `skillpager enrich` keeps them, beside pages without.
 
-    python training/enriched.py DATA... [--documents 60] [--weights WEIGHT MARGIN STEP]
+    python training/enriched.py DATA... [--documents 60] [--weights WEIGHT STEP]
 
 The notes are those of `asks.jsonl`, written by readers who saw no query. The skills of half of the authors
 are for choosing the weights, results are those of the others. The rows are appended to
@@ -109,10 +109,10 @@ def main() -> None:
     parser.add_argument("--documents", type=int, default=60, help="the first, by the digest of their name")
     parser.add_argument("--work", type=Path, default=Path("build/enriched"), help="folder of indexes")
     parser.add_argument("--part", choices=PARTS, help="skills of this half of the authors alone")
-    parser.add_argument("--weights", nargs=3, type=float, help="weight, margin and step that are tried")
+    parser.add_argument("--weights", nargs=2, type=float, help="weight and step that are tried")
     options = parser.parse_args()
     if options.weights:
-        weights.ASK_WEIGHT, weights.ASK_MARGIN, weights.ALONG_STEP = options.weights
+        weights.ASK_WEIGHT, weights.ALONG_STEP = options.weights
     known = readers_notes()
     examples = [
         example
@@ -124,8 +124,8 @@ def main() -> None:
     pager = SkillPager(settings=Settings(cache_dir=options.work))
     table = table_of(pd.DataFrame(rows(examples[: options.documents], pager, options.work)))
     pager.close()
-    used = (weights.ASK_WEIGHT, weights.ASK_MARGIN, weights.ALONG_STEP)
-    for place, (name, value) in enumerate(zip(("weight", "margin", "step"), used, strict=True)):
+    used = (weights.ASK_WEIGHT, weights.ALONG_STEP)
+    for place, (name, value) in enumerate(zip(("weight", "step"), used, strict=True)):
         table.insert(place, name, value)
     table.to_csv(TARGET, mode="a", header=not TARGET.exists(), index=False)
     print(table.to_string(index=False))
