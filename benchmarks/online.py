@@ -76,7 +76,7 @@ def measure(options: Options) -> Report:
         pager.close()
         repetitions = QUICK_COLD_STARTS if options.quick else COLD_STARTS
         cold = _cold(folder / "cold", repetitions)
-        servers = [mcp_start.start(folder / "cold") for _ in range(repetitions)]
+        servers = [mcp_start.start(folder / "cold", SAMPLES) for _ in range(repetitions)]
     columns = ["nodes", "call", "p50 (ms)", "p99 (ms)", *(f"{part} p50" for part in PARTS), "rest p50"]
     warm = Table("`page()` in a warm process, index in memory", [*columns, "all but embedding p50"], rows)
     return Report(

@@ -18,8 +18,8 @@ MAX_WORDS_OF_DOCS = 30_000
 MAX_PAGES_OF_DOCS = 13
 MAX_LINES_OF_AGENTS_MD = 80
 # modules of which a page of an indexed skill runs a function: in a new pager, and of a further query
-MAX_MODULES_NEW = 21
-MAX_MODULES_NEXT = 16
+MAX_MODULES_NEW = 24
+MAX_MODULES_NEXT = 19
 
 
 def test_lines_and_files() -> None:

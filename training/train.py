@@ -313,7 +313,7 @@ def train_navigators(
         tasks = {split.name: pool.submit(_train_navigator, split.learns) for split in splits}
         nets = {name: SequenceNet(arrays_of(task.result())) for name, task in tasks.items()}
     logits = {
-        case.asked.query.id: net.logits(case.example.features, case.example.sections)[:, 0]
+        key_of(case): net.logits(case.example.features, case.example.sections)[:, 0]
         for name, net in nets.items()
         for case in by_split[name]
     }
@@ -337,13 +337,13 @@ def train_navigators(
         for lean in (False, True):
             rows += promise.pages_of(models[name], walks[name], lean=lean)
     covered = {
-        case.asked.query.id: models[name].covered(
-            case.known, case.query, models[name].calibrated(logits[case.asked.query.id])
+        key_of(case): models[name].covered(
+            case.known, case.query, models[name].calibrated(logits[key_of(case)])
         )
         for name in models
         for case in by_split[name]
     }
-    told = [(case.asked.series, covered[case.asked.query.id]) for of in typical.values() for case in of]
+    told = [(case.asked.series, covered[key_of(case)]) for of in typical.values() for case in of]
     table = promise.table_of(rows, [(series, chance) for series, chance in told if chance is not None])
     table.to_csv(work / "promise.csv", index=False, lineterminator="\n")
     # its network is left out: that of all documents ships
@@ -358,12 +358,20 @@ def train_navigators(
         "breadth": [model.breadth[0].tolist(), model.breadth[1]],
         "coverage": [model.coverage[0].tolist(), model.coverage[1]] if model.coverage else None,
         "ranking": {
-            series: train_navigator.ranking(of, [logits[case.asked.query.id] for case in of])
+            series: train_navigator.ranking(of, [logits[key_of(case)] for case in of])
             for series in ANSWERED
             for of in [[case for case in every if case.asked.series == series]]
         },
-        "covered": train_navigator.score_coverage(every, covered),
+        "covered": train_navigator.score_coverage(every, [covered[key_of(case)] for case in every]),
     }
+
+
+CaseKey = tuple[int, str]
+
+
+def key_of(case: Case) -> CaseKey:
+    """Return place of the document and id of the query, which documents of the same name may share."""
+    return case.document, case.asked.query.id
 
 
 def is_typical(example: Example) -> bool:
@@ -376,14 +384,14 @@ def _others(parts: Mapping[str, Sequence[Any]], name: str) -> list[Any]:
     return [each for other, of in parts.items() if other != name for each in of]
 
 
-def _calibrated(net: SequenceNet, cases: Sequence[Case], logits: dict[str, FloatArray]) -> NeedModel:
+def _calibrated(net: SequenceNet, cases: Sequence[Case], logits: Mapping[CaseKey, FloatArray]) -> NeedModel:
     """Return a network as a model whose needs and coverage are calibrated on some cases."""
     asked = [case for case in cases if case.asked.series in ANSWERED]
-    scale = train_navigator.fit_scale(asked, [logits[case.asked.query.id] for case in asked])
+    scale = train_navigator.fit_scale(asked, [logits[key_of(case)] for case in asked])
     breadth = train_navigator.fit_breadth(asked)
     model = NeedModel(net, embedding(), scale, None, np.ones((2, len(QUERY_KINDS))), breadth)
     all_but_further = [case for case in cases if case.asked.series != FURTHER]
-    needs = [model.calibrated(logits[case.asked.query.id]) for case in all_but_further]
+    needs = [model.calibrated(logits[key_of(case)]) for case in all_but_further]
     return replace(model, coverage=train_navigator.fit_coverage(all_but_further, needs))
 
 

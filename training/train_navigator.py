@@ -6,7 +6,7 @@ the walk that ships, judged by the evidence measure. `train.py` calls this.
 """
 
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -239,12 +239,12 @@ def _regression(
     return weight.astype(np.float32), float(model.intercept_[0] - weight @ scaler.mean_)
 
 
-def score_coverage(cases: Sequence[Case], covered: Mapping[str, float | None]) -> dict[str, object]:
+def score_coverage(cases: Sequence[Case], covered: Sequence[float | None]) -> dict[str, object]:
     """Return how well the chance of being covered tells which queries are answered, and its calibration."""
     found: dict[str, object] = {}
     known = {
         series: np.array(
-            [covered[case.asked.query.id] for case in cases if case.asked.series in names], float
+            [of for case, of in zip(cases, covered, strict=True) if case.asked.series in names], float
         )
         for series, names in ((LONG, (LONG,)), (SHORT, (SHORT,)), (UNANSWERED, NOT_COVERED))
     }

@@ -10,12 +10,12 @@ import os
 import stat
 import time
 from collections.abc import Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
 from itertools import chain, groupby, islice
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -40,6 +40,9 @@ from skillpager.types import (
     Tile,
     TokenCounter,
 )
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future, ThreadPoolExecutor
 
 logger = logging.getLogger(__name__)
 
@@ -74,8 +77,7 @@ class IndexCache:
         self._indexes = LRUCache[IndexKey, SkillIndex](MAX_KEPT_NODES, lambda index: len(index.nodes))
         self._paths = LRUCache[tuple[str, str], tuple[FileStamps, IndexKey]](MAX_KEPT_PATHS)
         self._paused_until = 0.0  # of the monotonic clock; 0 while the store works
-        self._background = ThreadPoolExecutor(1, "skillpager-index")  # a program that ends waits for it
-        self._begun: dict[IndexKey, Future[SkillIndex]] = {}
+        self._begun: "dict[IndexKey, Future[SkillIndex]]" = {}  # in the background
 
     def at(self, path: str, scope: str) -> SkillIndex | None:
         """Return the index of a path and scope while none of its files has changed."""
@@ -145,6 +147,12 @@ class IndexCache:
             (index.key, *states.items()),
             lambda: replace(index, notes=notes_on(index, read_notes([*states]), encoder, cached)),
         )
+
+    @cached_property
+    def _background(self) -> "ThreadPoolExecutor":
+        from concurrent.futures import ThreadPoolExecutor
+
+        return ThreadPoolExecutor(1, "skillpager-index")  # a program that ends waits for it
 
     def _load_or_build(self, skill: Skill, key: str, builder: "Builder", store: Store) -> SkillIndex:
         stored = self._load(skill, key, store)

@@ -124,6 +124,7 @@ def test_page_json_holds_every_field_and_nothing_else_is_on_stdout(skillpager: R
     assert done.err == ""
     page = done.json
     assert set(page) == {
+        "problem",
         *("text", "style", "tokens", "full_tokens", "tokens_exact", "token_reduction", "complete"),
         *("nodes", "omitted", "selection", "sufficiency", "covered", "least_tokens"),
     }

@@ -257,7 +257,7 @@ def test_unknown_arguments_are_refused(server: SkillServer, tool: str, era: str)
             "are no lines of 'SKILL.md'",
         ),
         ("load_skill", {"query": "q" * 8_001}, "it must have at most 8000 characters"),
-        ("read_skill_nodes", {"name": "git-bisect", "lines": "900"}, "No node stands at 'L900-900'"),
+        ("read_skill_nodes", {"name": "git-bisect", "lines": "900"}, "There are no lines 'L900-900'"),
         ("find_skills", {"query": "x"}, "There is no tool 'find_skills': there are list_skills, "),
         ("search_skills", {"query": " "}, "The query is empty: say in a sentence"),
         ("search_skills", {"query": "x", "k": 0}, "K is 0, but it must be greater than or equal to 1"),

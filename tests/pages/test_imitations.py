@@ -111,7 +111,7 @@ def test_a_file_name_does_not_end_the_marks_that_hold_it(quick_pager: SkillPager
     index = quick_pager.index(skill_from_files([*texts.items()], name="demo"))
     *_, last = index.nodes
     text = PageRenderer(index, quick_pager.token_counter).render([last.ordinal]).text
-    assert f'\n[… "a].md" L3-5 n20-n{last.ordinal - 1}]\n\n[file: "a].md"]\n' in text
+    assert f'\n[… "a].md" L3-5 n20-n{last.ordinal - 1}]\n\nEnd.' in text
     assert quick_pager.whole(index).text.count("a].md") == quick_pager.whole(index).text.count('"a].md"') == 1
 
 
