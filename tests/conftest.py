@@ -14,11 +14,10 @@ import hypothesis
 import pytest
 
 import sample_indexes
-from plain_parts import TurnsClassifier, plain_pager
+from plain_parts import NoStore, TurnsClassifier, plain_pager
 from postgres_server import VERSIONS
 from skillpager import SkillPager
 from skillpager.settings import Settings
-from skillpager.stores.sql import NoStore
 
 if sys.platform == "win32":
     from multiprocessing.context import SpawnContext as Processes
