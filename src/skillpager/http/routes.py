@@ -274,7 +274,7 @@ async def alive() -> dict[str, str]:
 @public.get("/readyz", tags=["service"], summary="Whether the service can take requests")
 async def ready(service: ServiceOf, response: Response) -> dict[str, bool]:
     """Return 200 if library and models are prepared and the store answers, else 503; the log says why."""
-    is_ready = await service.readiness.ready()
+    is_ready = await service.ready()
     response.status_code = HTTPStatus.OK if is_ready else HTTPStatus.SERVICE_UNAVAILABLE
     return {"ready": is_ready}
 

@@ -25,8 +25,8 @@ from skillpager.http import routes
 from skillpager.http.middleware import FILES, RequestGuard
 from skillpager.http.options import ServerOptions, check_options
 from skillpager.http.problems import PROBLEM, handle_problems
-from skillpager.http.service import Readiness, Service, WorkerPool
-from skillpager.http.telemetry import PageMetrics, send_telemetry
+from skillpager.http.service import Service
+from skillpager.http.telemetry import send_telemetry
 from skillpager.library import Library
 
 logger = logging.getLogger(__name__)
@@ -46,27 +46,14 @@ ANSWER_SECONDS = 30
 
 
 def create_app(library: Library, options: ServerOptions) -> FastAPI:
-    """Return the ASGI application that offers the skills of a library.
-
-    Raises:
-        SettingsError: As for `check_options`.
-        MissingExtraError: As for `check_options`.
-    """
+    """Return the ASGI application that offers the skills of a library; raises as `check_options` does."""
     check_options(options)
-    service = Service(
-        library=library,
-        options=options,
-        pool=WorkerPool(options.threads),
-        metrics=PageMetrics(),
-        readiness=Readiness(library),
-    )
+    service = Service(library, options)
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
-        service.readiness.start()
+        service.look()
         yield
-        service.pool.close()
-        service.readiness.close()
         close_telemetry()
 
     app = FastAPI(
@@ -94,22 +81,13 @@ def create_app(library: Library, options: ServerOptions) -> FastAPI:
     return app
 
 
-def serve(library: Library, options: ServerOptions, *, announce: Callable[[str], None]) -> bool:
-    """Answer requests until SIGINT or SIGTERM, and then those in flight; return True if all were answered.
+def serve(library: Library, options: ServerOptions, *, announce: Callable[[str], None]) -> None:
+    """Answer requests until SIGINT or SIGTERM, and then those in flight, for up to `SHUTDOWN_SECONDS`.
 
-    If not, a thread may still be busy and would delay an ordinary exit.
-
-    Args:
-        library: The skills on offer.
-        options: The owner's options.
-        announce: Called with the URL once the service accepts connections.
-
-    Raises:
-        SettingsError: As for `create_app` and `listen`.
-        MissingExtraError: As for `create_app`.
+    A thread may then still be busy, and would delay an ordinary exit. `announce` is called with the URL once
+    the service accepts connections. Raises as `create_app` and `listen` do.
     """
     app = create_app(library, options)
-    service: Service = app.state.service
     with listen(options) as listener:
         server = uvicorn.Server(server_config(app))
 
@@ -121,17 +99,11 @@ def serve(library: Library, options: ServerOptions, *, announce: Callable[[str],
             signal.signal(number, stop)
         announce(address_of(options, listener))
         server.run(sockets=[listener])
-    return not service.busy
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerApp:
-    """Makes the application of one process; it is sent to a new process, which calls it.
-
-    Attributes:
-        open_library: Opens the skills on offer; a function that another process can import.
-        options: The owner's options.
-    """
+    """Makes the application of one process, with the library that a function opens which it can import."""
 
     open_library: Callable[[], Library]
     options: ServerOptions
@@ -151,10 +123,7 @@ def serve_workers(
 ) -> None:
     """Answer requests with `options.workers` processes under uvicorn's supervisor until SIGINT or SIGTERM.
 
-    Args:
-        open_library: Opens the skills on offer, in each process; a function that a process can import.
-        options: The owner's options.
-        announce: Called with the URL once the service accepts connections.
+    Each opens the library by a function that it can import. `announce` is as for `serve`.
 
     Raises:
         SettingsError: As for `check_options` and `listen`; or a process cannot start.

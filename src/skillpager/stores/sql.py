@@ -63,13 +63,7 @@ class DamagedBlobError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class DamagedEntry:
-    """Damage that a store found in an entry, or in its file.
-
-    Attributes:
-        key: Cache key of the entry; empty for the file.
-        name: Name of the skill, or path of the file.
-        problem: The damage, in words.
-    """
+    """Damage in an entry, by cache key and name of the skill, or in a file, by its path and without a key."""
 
     key: str
     name: str
@@ -189,21 +183,6 @@ class SqlStore(ABC):
             except DamagedBlobError as problem:
                 damaged.append(DamagedEntry(entry.key, entry.name, str(problem)))
         return damaged
-
-
-class NoStore:
-    """A `Store` for strangers' documents: in a real store they would push out the owner's indexes."""
-
-    def load(self, key: str, skill: Skill) -> SkillIndex | None:  # noqa: ARG002 - the Protocol has them
-        """Return None."""
-        return None
-
-    def save(self, index: SkillIndex) -> None:
-        """Do nothing."""
-
-    def entries(self) -> list[StoreEntry]:
-        """Return an empty list."""
-        return []
 
 
 def _check(data: object, checksum: str) -> None:
