@@ -36,14 +36,7 @@ ENCODERS = (
 
 @dataclass(frozen=True, slots=True)
 class PartKind:
-    """A kind of parts that others can write.
-
-    Attributes:
-        noun: Its name in messages.
-        group: The group of its entry points.
-        protocol: The Protocol that a part implements.
-        known: The names of our own parts, for errors.
-    """
+    """Parts that others can write: their name in messages, entry points, Protocol, and the names of ours."""
 
     noun: str
     group: str
@@ -94,12 +87,7 @@ def make_encoder(name: str, settings: Settings) -> Encoder:
 def make_classifier(
     name: str, settings: Settings, *, progress: Callable[[int, int], None] | None = None
 ) -> Classifier:
-    """Return the classifier called `name`.
-
-    Args:
-        name: `local`, `llm`, `MODULE:NAME` or an entry point.
-        settings: Endpoint, key, model and limits of `llm`, and the folder where its paid answers are saved.
-        progress: Called by `llm` with the number of finished batches and of all batches of a skill.
+    """Return the classifier called `local`, `llm`, `MODULE:NAME` or as an entry point.
 
     Raises:
         SettingsError: The name is unknown, the LLM's model is not set, or code of that name is no classifier.
@@ -178,11 +166,7 @@ def _read_argument(base: str, text: str) -> dict[str, object]:
 
 
 def make_store(settings: Settings, place: Path | str | None = None) -> SqlStore:
-    """Return the store at a place, by default the one of the settings; nothing is opened yet.
-
-    Args:
-        settings: Settings.
-        place: A folder, or a `postgresql://` address.
+    """Return the store in a folder or at a `postgresql://` address, by default of the settings; unopened.
 
     Raises:
         SettingsError: The address is not valid.
@@ -218,11 +202,6 @@ def load_part(kind: PartKind, name: str, **options: object) -> Any:
 
     A class or function is called, with those of the options that it has parameters for; any other object is
     the part.
-
-    Args:
-        kind: The kind of the part.
-        name: Its name.
-        options: Keyword arguments, such as `mmr_lambda` of strategies.
 
     Raises:
         SettingsError: There is no such module or name, it cannot be imported or made, or it lacks what the

@@ -53,10 +53,7 @@ def read_bounded(path: Path, max_bytes: int) -> bytes:
 def write_file(path: Path, data: bytes | str, *, mode: int | None = None) -> None:
     """Write a file atomically: text as UTF-8, line breaks unchanged; missing folders are created.
 
-    Args:
-        path: The file.
-        data: Its whole content.
-        mode: Its permissions, from the moment it exists; default: those of any new file.
+    It has the permissions `mode` from the moment it exists, by default those of any new file.
 
     Raises:
         OSError: It cannot be written; the previous content is unchanged.

@@ -35,12 +35,7 @@ ROUNDED = shown_as(lambda number: None if number is None else round(number, 4), 
 
 
 def to_json(value: "DataclassInstance", *asked: str) -> JsonObject:
-    """Return the JSON object of a dataclass.
-
-    Args:
-        value: The dataclass.
-        *asked: Fields `ON_REQUEST` to include, at any depth.
-    """
+    """Return the JSON object of a dataclass, with fields `ON_REQUEST` that are asked for, at any depth."""
     form: JsonObject = {}
     for name, _, metadata in _members(type(value)):
         each, role = getattr(value, name), metadata.get("json")

@@ -33,12 +33,7 @@ Weights = Mapping[str, FloatArray]
 
 @dataclass(frozen=True)
 class SequenceNet:
-    """The networks of one model.
-
-    Attributes:
-        arrays: The weights by name, as `training/sequence_net.py` writes them; names of network s begin
-            with `s.`.
-    """
+    """The networks of one model: weights by name, which for network s begin with `s.`."""
 
     arrays: Weights
 

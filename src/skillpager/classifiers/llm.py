@@ -176,11 +176,7 @@ class LLMClassifier:
 
 
 def read_verdicts(data: object, count: int) -> list[Classification]:
-    """Return the verdicts of an answer in the order of their indexes.
-
-    Args:
-        data: Decoded JSON: `{"answers": [{"index", "type", "confidence"}, …]}` or the bare list.
-        count: Number of fragments in the batch.
+    """Return the verdicts on `count` fragments, in order, of `{"answers": [{"index", …}]}` or the bare list.
 
     Raises:
         ValueError: An item is missing, repeated, of unknown type or out of range.

@@ -92,12 +92,7 @@ class BuiltinEncoder:
         return row
 
     def encode_query_parts(self, text: str, parts: Sequence[str]) -> FloatArray:
-        """Return `(1 + len(parts), 384)`: the row of a query, then those of its parts as they stand in it.
-
-        Args:
-            text: The query.
-            parts: Slices of it, in order; none overlaps another.
-        """
+        """Return `(1 + len(parts), 384)`: the rows of a query and, within it, of slices in order."""
         (encoding,) = self._model.tokenize([text])
         return self._pooled([encoding.ids], [part_spans(encoding, text, parts)])
 
@@ -119,12 +114,7 @@ class BuiltinEncoder:
         )
 
     def _pooled(self, texts: Sequence[Sequence[int]], spans: Sequence[Sequence[Span]]) -> FloatArray:
-        """Return a unit row for each span of each text, one text behind the other.
-
-        Args:
-            texts: Word pieces, with [CLS] and [SEP].
-            spans: Of each text: the first piece and the end of each span.
-        """
+        """Return a unit row for each span of the word pieces of each text, one text behind the other."""
         _, session = self._model.loaded
         starts = np.cumsum([0, *map(len, spans)])
         rows = np.empty((starts[-1], DIM), np.float32)

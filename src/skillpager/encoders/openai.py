@@ -23,9 +23,6 @@ class OpenAIEncoder:
     A text is cut at `MAX_TEXT_CHARS` characters; an empty one is sent as a space, because endpoints refuse
     it. Methods raise `EncoderError` if the endpoint gives no usable answer, `MissingExtraError` without
     openai's client.
-
-    Args:
-        endpoint: The model.
     """
 
     def __init__(self, endpoint: Endpoint) -> None:

@@ -234,11 +234,8 @@ def hook_entry(
 ) -> JsonValue:
     """Return the entry that makes an agent run `skillpager hook` with every prompt.
 
-    Args:
-        command: Program and arguments that start SkillPager.
-        skills_dirs: Further folders of skills that it searches; without any, the arguments of `now` stay.
-        project: Whether it searches the project's folders, too.
-        now: The entry that is there, whose other members stay.
+    It searches further folders, without any those of `now` stay, and with `project` the project's, too. Other
+    members of `now`, the entry that is there, stay.
     """
     held = dict(now) if isinstance(now, dict) else {}
     words = shlex.split(str(held.get("command", "")))

@@ -34,14 +34,8 @@ DIGEST_CHARS = 8
 class Record:
     """A node of a page, or a whole page, from which an adapter makes its framework's document.
 
-    Attributes:
-        id: Unique among skills, their versions and their pages.
-        text: Text for the agent.
-        metadata: JSON-ready.
-        score: Cosine of query and node; for a page its estimated sufficiency, or None.
-        source: Id of its skill.
-        start: Offset of its first character in its file; None for a page.
-        end: Offset after its last character; None for a page.
+    `id` is unique among skills, versions and pages, `source` that of the skill. `score` is the cosine of
+    query and node, of a page its estimated sufficiency. Offsets of a node are those in its file.
     """
 
     id: str

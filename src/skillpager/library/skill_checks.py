@@ -96,13 +96,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class CheckedSkill:
-    """A skill in the place that findings name.
-
-    Attributes:
-        skill: The skill.
-        file: Its SKILL.md.
-        lines: Line of each field of its front matter, counted from 1.
-    """
+    """A skill, its SKILL.md, and the line of each field of its front matter, counted from 1."""
 
     skill: Skill
     file: Path

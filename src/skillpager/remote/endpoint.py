@@ -42,12 +42,7 @@ class EndpointError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """The optional parts of the chat protocol that are used with an endpoint.
-
-    Attributes:
-        schema: Whether the answer is bound to a JSON schema, else only to be a JSON object.
-        temperature: Whether temperature 0 is asked for.
-    """
+    """Whether an endpoint gets a JSON schema for the answer, and is asked for temperature 0."""
 
     schema: bool = True
     temperature: bool = True

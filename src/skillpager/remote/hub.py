@@ -8,14 +8,7 @@ from skillpager.errors import require_extra
 
 @contextmanager
 def no_progress_bars(purpose: str) -> Iterator[None]:
-    """Hide the progress bars of transformers.
-
-    Args:
-        purpose: The feature that needs transformers, as the subject of an error.
-
-    Raises:
-        MissingExtraError: transformers is not installed.
-    """
+    """Hide the progress bars of transformers, which `purpose` needs: a `MissingExtraError` without it."""
     bars = require_extra("transformers.utils.logging", extra="st", purpose=purpose)
     shown = bars.is_progress_bar_enabled()
     bars.disable_progress_bar()

@@ -248,11 +248,8 @@ class PostgresStore(SqlStore):
 class PostgresLibrary:
     """The skills that a team shares: one library of a store, with a version that counts its changes.
 
-    Methods raise `StoreError` where the database cannot be reached, read or written.
-
-    Args:
-        store: The store.
-        name: Name of the library; made when first published to.
+    It is made when first published to. Methods raise `StoreError` where the database cannot be reached, read
+    or written.
     """
 
     def __init__(self, store: PostgresStore, name: str) -> None:

@@ -10,11 +10,8 @@ from skillpager.settings import PROJECT_STRATEGIES
 class Argument:
     """The argument of a strategy, as in `name:ARGUMENT`.
 
-    Attributes:
-        field: The field of the strategy that it sets.
-        read: Turns text into the field's value; raises `ValueError`.
-        kind: Its kind in words, for errors.
-        sample: A valid example; empty if there is none to recommend.
+    `read` turns text into the value of a field, or raises `ValueError`; `kind` and `sample`, a valid example
+    or empty, are for errors.
     """
 
     field: str
@@ -26,13 +23,7 @@ class Argument:
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """A strategy and its variants with other arguments.
-
-    Attributes:
-        place: Module below `skillpager.strategies`, and its class.
-        weighs: Whether it takes `mmr_lambda`.
-        argument: Its argument; None if it takes none.
-    """
+    """A strategy and its variants with other arguments: its class, and whether it takes `mmr_lambda`."""
 
     place: str
     weighs: bool = False

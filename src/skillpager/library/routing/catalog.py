@@ -26,15 +26,7 @@ KEPT_SECONDS = 60 * 24 * 3600.0
 
 
 class Catalog:
-    """A catalog file, for any number of threads and processes.
-
-    Args:
-        folder: Folder of the file; made, for its owner alone, when first needed.
-
-    Attributes:
-        path: The file.
-        words: The folder of the indexes of words.
-    """
+    """A catalog in a folder, made for its owner alone when first needed, for any number of processes."""
 
     def __init__(self, folder: Path) -> None:
         self.path = folder.absolute() / "catalog.json"

@@ -157,11 +157,7 @@ class WordIndex:
         self._is_away = False  # a store, of which there is at most one
 
     def update(self, wanted: Collection[int], read: Read) -> None:
-        """Bring the index in step with a library: skills that it lacks are added, others deleted.
-
-        Args:
-            wanted: Keys of the library's skills.
-            read: Reads those that are missing.
+        """Bring the index in step with a library: wanted keys that it lacks are read, others deleted.
 
         Raises:
             WordIndexError: The index cannot be read or written.
