@@ -8,7 +8,6 @@ import functools
 import importlib
 import inspect
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.util import find_spec
 from operator import attrgetter
@@ -84,9 +83,7 @@ def make_encoder(name: str, settings: Settings) -> Encoder:
     return encoder
 
 
-def make_classifier(
-    name: str, settings: Settings, *, progress: Callable[[int, int], None] | None = None
-) -> Classifier:
+def make_classifier(name: str, settings: Settings) -> Classifier:
     """Return the classifier called `local`, `llm`, `MODULE:NAME` or as an entry point.
 
     Raises:
@@ -106,7 +103,6 @@ def make_classifier(
             batch_size=settings.llm_batch_size,
             concurrency=settings.llm_concurrency,
             cache_dir=settings.cache_dir / "llm",
-            progress=progress,
         )
     classifier: Classifier = load_part(CLASSIFIER, name)
     return classifier

@@ -72,7 +72,6 @@ class SkillPager:
         token_counter: TokenCounter | None = None,
         embedded_text: str | None = None,
         settings: Settings | None = None,
-        progress: Callable[[int, int], None] | None = None,
     ) -> None:
         """Choose the parts; the settings choose those that are not given.
 
@@ -85,8 +84,6 @@ class SkillPager:
                 path), or `context` (with heading path and the lead-in of its list; the built-in encoder
                 reads it among the texts around it).
             settings: Settings; default: those of environment and configuration files.
-            progress: Called with the number of finished batches and of all batches while a language model
-                types a skill.
 
         Raises:
             SettingsError: A setting or name is not valid.
@@ -97,7 +94,6 @@ class SkillPager:
         self._store = store
         self.token_counter = token_counter or default_counter()
         self._embedded_text = embedded_text or self.settings.embedded_text
-        self._progress = progress
         self._indexes = IndexCache(self.settings.cache_dir)
         self._strategies = LRUCache[tuple[str, float], Strategy](MAX_KEPT_STRATEGIES)
 
@@ -114,7 +110,6 @@ class SkillPager:
             "token_counter": None if self.token_counter is default_counter() else self.token_counter,
             "embedded_text": self._embedded_text,
             "settings": self.settings,
-            "progress": self._progress,
         }
         return partial(type(self), **parts), ()
 
@@ -127,7 +122,7 @@ class SkillPager:
     def classifier(self) -> Classifier:
         """The classifier in use."""
         if isinstance(self._classifier, str):
-            return make_classifier(self._classifier, self.settings, progress=self._progress)
+            return make_classifier(self._classifier, self.settings)
         return self._classifier
 
     @cached_property

@@ -25,11 +25,10 @@ class SentenceTransformersEncoder:
 
     Args:
         model: Name on the hub, such as `BAAI/bge-m3`, or the path of a folder.
-        device: Where it runs, such as `cpu`, `cuda` or `mps`; None for the best available.
     """
 
-    def __init__(self, model: str, *, device: str | None = None) -> None:
-        self._name, self._device = model, device
+    def __init__(self, model: str) -> None:
+        self._name = model
         self._model: SentenceTransformer | None = None
         # held while encoding too: fast tokenizers refuse a second thread
         self._lock = threading.RLock()
@@ -66,7 +65,7 @@ class SentenceTransformersEncoder:
         except (RuntimeError, ValueError) as error:
             raise EncoderError(
                 f'The sentence-transformers model "{self._name}" cannot embed {len(texts)} texts '
-                f"({reason_of(error)}): choose another model or another device."
+                f"({reason_of(error)}): choose another model."
             ) from error
 
     def _loaded(self) -> "SentenceTransformer":
@@ -77,7 +76,7 @@ class SentenceTransformersEncoder:
             package = require_extra("sentence_transformers", extra="st", purpose=purpose)
             with no_progress_bars(purpose):
                 try:
-                    model: SentenceTransformer = package.SentenceTransformer(self._name, device=self._device)
+                    model: SentenceTransformer = package.SentenceTransformer(self._name)
                 # the type depends on which of four packages finds the fault
                 except Exception as error:
                     raise EncoderError(
