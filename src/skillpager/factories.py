@@ -149,15 +149,12 @@ def _read_argument(base: str, text: str) -> dict[str, object]:
                 "max_tokens set how much a page may hold."
             )
         return {}
-    sample = f"{base}:{argument.sample or argument.field.upper()}"
-    if argument.required and not text:
-        raise SettingsError(f"The strategy {base} needs {argument.kind}: write {sample}.")
     try:
         return {argument.field: argument.read(text)} if text else {}
     except ValueError as error:
         raise SettingsError(
             f"The strategy {base} takes {argument.kind} as its {argument.field}, not {text!r}: "
-            f"write {sample}."
+            f"write {base}:{argument.sample}."
         ) from error
 
 

@@ -381,7 +381,6 @@ class ScoreKind(StrEnum):
     BM25 = "bm25"  # 0 or more
     RANK_FUSION = "rank_fusion"  # sum of reciprocal ranks
     DIVERSITY = "diversity"  # pyversity's score when it ranked the node
-    MODEL = "model"  # score of a model of the Hugging Face hub
     OWN = "own"  # a score of the strategy's own
 
 

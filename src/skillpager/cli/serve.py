@@ -84,7 +84,7 @@ def serve(folders: SkillFolders = None, *, limits: ServerOptions, options: Index
     \b
     Examples:
       skillpager serve examples/skills
-      skillpager serve examples/skills --port 0 --allow-models
+      skillpager serve examples/skills --port 0 --max-tokens 2000
       skillpager serve examples/skills --port 0 --workers 2
     """
     for package in ("fastapi", "uvicorn", "prometheus_fastapi_instrumentator"):

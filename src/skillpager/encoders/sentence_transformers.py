@@ -1,14 +1,14 @@
 """Embeddings from any sentence-transformers model, such as the paper's `BAAI/bge-m3`."""
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from skillpager.encoders.openai import unit_rows
 from skillpager.errors import EncoderError, require_extra
-from skillpager.remote.hub import no_progress_bars, reason_of
 from skillpager.types import FloatArray
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class SentenceTransformersEncoder:
         except (RuntimeError, ValueError) as error:
             raise EncoderError(
                 f'The sentence-transformers model "{self._name}" cannot embed {len(texts)} texts '
-                f"({reason_of(error)}): choose another model."
+                f"({_reason_of(error)}): choose another model."
             ) from error
 
     def _loaded(self) -> "SentenceTransformer":
@@ -74,16 +74,34 @@ class SentenceTransformersEncoder:
                 return self._model
             purpose = f'The encoder "{self.id}"'
             package = require_extra("sentence_transformers", extra="st", purpose=purpose)
-            with no_progress_bars(purpose):
+            with _no_progress_bars(purpose):
                 try:
                     model: SentenceTransformer = package.SentenceTransformer(self._name)
                 # the type depends on which of four packages finds the fault
                 except Exception as error:
                     raise EncoderError(
                         f'The sentence-transformers model "{self._name}" cannot be loaded '
-                        f"({reason_of(error)}): give the name of a model on the Hugging Face hub, such as "
+                        f"({_reason_of(error)}): give the name of a model on the Hugging Face hub, such as "
                         "BAAI/bge-m3, or the path of a folder that holds one; without network it must have "
                         "been downloaded before."
                     ) from error
             self._model = model
             return model
+
+
+@contextmanager
+def _no_progress_bars(purpose: str) -> Iterator[None]:
+    """Hide the progress bars of transformers, which `purpose` needs: a `MissingExtraError` without it."""
+    bars = require_extra("transformers.utils.logging", extra="st", purpose=purpose)
+    shown = bars.is_progress_bar_enabled()
+    bars.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if shown:
+            bars.enable_progress_bar()
+
+
+def _reason_of(error: Exception) -> str:
+    """Return the first line of an error, or its type if it says nothing."""
+    return str(error).strip().partition("\n")[0] or type(error).__name__

@@ -43,13 +43,6 @@ class ServerOptions:
             help="Further host name under which clients reach the service; may be repeated.",
         ),
     ] = None
-    allow_models: Annotated[
-        bool,
-        Option(
-            "--allow-models",
-            help="Let requests choose strategies that load a model or call an LLM endpoint.",
-        ),
-    ] = False
     max_tokens: Annotated[
         int | None,
         Option("--max-tokens", metavar="N", min=1, help="Longest page, for any request. [default: none]"),

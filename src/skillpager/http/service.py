@@ -20,7 +20,6 @@ from skillpager.http.problems import FaultError, RefusedError
 from skillpager.http.telemetry import PageMetrics
 from skillpager.library import Library
 from skillpager.parsing.skill import skill_from_text
-from skillpager.strategies.registry import FAMILIES, is_local
 
 logger = logging.getLogger(__name__)
 
@@ -95,13 +94,12 @@ class Service:
     def _is_ready(self) -> bool:
         pager = self.library.pager
         settings = pager.settings
-        strategy = (settings.strategy or "").partition(":")[0]
         try:
             if not self._prepared:
                 self.library.prepare()
                 # a page of models of an endpoint would cost money
                 remote = settings.encoder.startswith("openai:") or settings.classifier == "llm"
-                if not remote and (strategy not in FAMILIES or is_local(strategy)):
+                if not remote:
                     pager.page(pager.builder.build(_DOCUMENT, _NO_KEY), _QUERY)  # loads them, stores nothing
                 self._prepared = True
             pager.store.load(_NO_KEY, _DOCUMENT)

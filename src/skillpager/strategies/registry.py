@@ -3,22 +3,19 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from skillpager.settings import PROJECT_STRATEGIES
-
 
 @dataclass(frozen=True, slots=True)
 class Argument:
     """The argument of a strategy, as in `name:ARGUMENT`.
 
-    `read` turns text into the value of a field, or raises `ValueError`; `kind` and `sample`, a valid example
-    or empty, are for errors.
+    `read` turns text into the value of a field, or raises `ValueError`; `kind` and `sample`, a valid example,
+    are for errors.
     """
 
     field: str
     read: Callable[[str], object]
     kind: str
-    sample: str = ""
-    required: bool = False
+    sample: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,13 +52,4 @@ FAMILIES = {
     "dpp": Family("baselines.diversity:Dpp", argument=Argument("diversity", float, "a number", "0.5")),
     "msd": Family("baselines.diversity:Msd", argument=Argument("diversity", float, "a number", "0.01")),
     "cover": Family("baselines.diversity:Cover", argument=Argument("diversity", float, "a number", "0.005")),
-    # a model of others
-    "reranker": Family(
-        "baselines.reranker:Reranker", argument=Argument("model", str, "a model", required=True)
-    ),
 }
-
-
-def is_local(strategy: str) -> bool:
-    """Return whether `name` or `name:ARGUMENT` is a strategy that loads no model and calls no endpoint."""
-    return strategy.partition(":")[0] in PROJECT_STRATEGIES
