@@ -22,8 +22,6 @@ class SkillTools:
         pager: Makes the pages; None for the one that all adapters share.
         options: Keyword arguments of `SkillPager.page` except `known` and `folder`; a strategy by its name.
             The tools set `show` themselves.
-        published: Library in the pager's PostgreSQL store, whose skills are offered, too; None for the one
-            of the settings, `none` for none.
 
     Raises:
         ValueError: An option is unknown or of a wrong type.
@@ -34,13 +32,9 @@ class SkillTools:
         folders: Sequence[str | Path] | None,
         pager: SkillPager | None,
         options: PageOptions,
-        *,
-        published: str | None = None,
     ) -> None:
         self._options = PageFields.model_validate({"pager": pager, **options})
-        self._library = LibraryFields.model_validate(
-            {"folders": folders, "published": published, "pager": pager}
-        ).library
+        self._library = LibraryFields.model_validate({"folders": folders, "pager": pager}).library
 
     def functions(self) -> tuple[Callable[..., str], ...]:
         """Return the tools."""
