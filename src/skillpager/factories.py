@@ -53,8 +53,7 @@ def make_encoder(name: str, settings: Settings) -> Encoder:
 
     Raises:
         SettingsError: The name is unknown, its model is missing, or code of that name is no encoder.
-        EncoderError: The folder of `builtin:<folder>` or `onnx:<folder>` does not contain an encoder.
-        MissingExtraError: Its package is not installed.
+        EncoderError: The folder that it names does not contain an encoder.
     """
     family, _, model = name.partition(":")
     if family == "builtin":

@@ -63,12 +63,7 @@ class ServerOptions:
 
 
 def check_options(options: ServerOptions) -> None:
-    """Raise an error if the service cannot run with these options.
-
-    Raises:
-        SettingsError: The token cannot be sent in a header, or is missing beyond loopback.
-        MissingExtraError: OpenTelemetry's packages are wanted and not installed.
-    """
+    """Raise a `SettingsError` or `MissingExtraError` if the service cannot run with these options."""
     token = options.token
     if token is not None and not (token.isascii() and token.isprintable() and token.split() == [token]):
         raise SettingsError(

@@ -166,11 +166,7 @@ class Library:
         return [skill for skill in self._listed()[1].values() if not (for_model and skill.user_only)]
 
     def skill(self, name: str, *, for_model: bool = False) -> FoundSkill:
-        """Return the skill of this name.
-
-        Args:
-            name: Its name.
-            for_model: Refuse a skill that only the user may start.
+        """Return the skill of this name; `for_model` refuses one that only the user may start.
 
         Raises:
             UnknownSkillError: There is none, it cannot be read, or it is not for a model.
