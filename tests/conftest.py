@@ -54,7 +54,7 @@ NEEDED = {
         "yamllint",
     ),
     "tests/http/*": ("fastapi", "httpx", "playwright"),
-    "tests/http/test_http_telemetry.py": ("opentelemetry.exporter.otlp", "opentelemetry.sdk"),
+    "tests/http/test_http_telemetry.py": ("opentelemetry.distro", "opentelemetry.exporter.otlp"),
     "tests/install/*": ("mcp_types", "rs_bpe"),
     "tests/integrations/*": ("agents", "haystack", "langchain_core", "llama_index", "pydantic_ai"),
     "tests/mcp/*": ("mcp_types",),

@@ -106,10 +106,11 @@ def serve(folders: SkillFolders = None, *, limits: ServerOptions, options: Index
         http_server.serve_workers(start, limits, announce=announce)
         return
     try:
-        http_server.serve(library, limits, announce=announce)
+        finished = http_server.serve(library, limits, announce=announce)
     finally:
         library.close()
-    os._exit(0)  # threads that still work would hold up an ordinary exit; the store is always whole
+    if not finished:
+        os._exit(0)  # threads that still work would hold up an ordinary exit; the store is always whole
 
 
 def _open_again(listen: Callable[[], None], folders: Sequence[Path], options: IndexOptions) -> Library:

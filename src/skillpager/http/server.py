@@ -26,7 +26,6 @@ from skillpager.http.middleware import FILES, RequestGuard
 from skillpager.http.options import ServerOptions, check_options
 from skillpager.http.problems import PROBLEM, handle_problems
 from skillpager.http.service import Service
-from skillpager.http.telemetry import send_telemetry
 from skillpager.library import Library
 
 logger = logging.getLogger(__name__)
@@ -54,7 +53,6 @@ def create_app(library: Library, options: ServerOptions) -> FastAPI:
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
         service.look()
         yield
-        close_telemetry()
 
     app = FastAPI(
         title="SkillPager",
@@ -77,17 +75,17 @@ def create_app(library: Library, options: ServerOptions) -> FastAPI:
     # the middleware added last is the outermost
     service.metrics.instrument(app)
     app.add_middleware(RequestGuard, options=options)
-    close_telemetry = send_telemetry(app) if options.telemetry else lambda: None
     return app
 
 
-def serve(library: Library, options: ServerOptions, *, announce: Callable[[str], None]) -> None:
-    """Answer requests until SIGINT or SIGTERM, and then those in flight, for up to `SHUTDOWN_SECONDS`.
+def serve(library: Library, options: ServerOptions, *, announce: Callable[[str], None]) -> bool:
+    """Answer requests until SIGINT or SIGTERM, and then those in flight; return True if all were answered.
 
-    A thread may then still be busy, and would delay an ordinary exit. `announce` is called with the URL once
-    the service accepts connections. Raises as `create_app` and `listen` do.
+    If not, a thread may still be busy, and would delay an ordinary exit. `announce` is called with the URL
+    once the service accepts connections. Raises as `create_app` and `listen` do.
     """
     app = create_app(library, options)
+    service: Service = app.state.service
     with listen(options) as listener:
         server = uvicorn.Server(server_config(app))
 
@@ -99,6 +97,7 @@ def serve(library: Library, options: ServerOptions, *, announce: Callable[[str],
             signal.signal(number, stop)
         announce(address_of(options, listener))
         server.run(sockets=[listener])
+    return not service.taken
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +126,6 @@ def serve_workers(
 
     Raises:
         SettingsError: As for `check_options` and `listen`; or a process cannot start.
-        MissingExtraError: As for `check_options`.
     """
     if sys.platform == "win32":
         raise SettingsError(
