@@ -74,11 +74,8 @@ def _members(kind: type) -> list[tuple[str, Any, Metadata]]:
 def json_type(kind: Any, *asked: str, name: str = "", **more: Any) -> Any:
     """Return the type of the JSON of a value, from which pydantic makes schemas: `TypedDict` for a dataclass.
 
-    Args:
-        kind: The type of the value.
-        *asked: As for `to_json`.
-        name: Name of the `TypedDict`; default: that of the class. `Json` is added.
-        **more: Types of further members.
+    It has the name of the class or another, with `Json` added, and `more` members; `asked` is as for
+    `to_json`.
     """
     if dataclasses.is_dataclass(kind) and isinstance(kind, type):
         # pydantic accepts the TypedDict of `typing` only from Python 3.12 on

@@ -45,19 +45,12 @@ PROMPT_VERSION = hashlib.sha256(_PROMPT.encode()).hexdigest()[:12]
 
 
 class LLMClassifier:
-    """A chat model as classifier. Thread-safe.
+    """A chat model as classifier, which reads no rows. Thread-safe.
 
-    Args:
-        endpoint: The model.
-        batch_size: Fragments per request.
-        concurrency: Most requests at a time.
-        cache_dir: Folder where finished batches are saved, created if needed; None to save none.
-
-    Attributes:
-        embedding: None, because no rows are read.
+    Finished batches are saved in `cache_dir`, which is made if needed; None saves none.
 
     Raises:
-        ValueError: `batch_size` or `concurrency` is below 1.
+        ValueError: `batch_size`, in fragments, or `concurrency`, in requests, is below 1.
     """
 
     embedding: str | None = None

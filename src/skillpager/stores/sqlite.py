@@ -47,18 +47,11 @@ _REMEDY = "set SKILLPAGER_CACHE_DIR to another folder"
 
 
 class SqliteStore(SqlStore):
-    """Indexes in one SQLite file, for any number of threads and processes at once.
+    """Indexes in one SQLite file in a folder, for any number of threads and processes at once.
 
-    A folder that can be read but not written still serves loads. The oldest are deleted when all together are
-    over `max_bytes`.
-
-    Args:
-        path: Folder of the store; made, for its owner alone, when first needed.
-        max_bytes: Bytes that all indexes may take; None for no limit.
-        busy_timeout: Seconds to wait for other processes before giving up.
-
-    Attributes:
-        path: The database file.
+    The folder is made, for its owner alone, when first needed; one that can be read but not written still
+    serves loads. The oldest are deleted when all together are over `max_bytes`. Others' locks are waited for
+    `busy_timeout` seconds.
     """
 
     def __init__(

@@ -140,12 +140,9 @@ _SCHEMA = _schema()
 
 
 class WordIndex:
-    """The words of a library's skills, for any number of threads and processes at once.
+    """The words of a library's skills in a folder, or in memory, for any number of threads and processes.
 
     One process writes at a time, the others wait for it; readers see the last commit.
-
-    Args:
-        folder: Folder of the index, made when first needed; None keeps it in memory.
     """
 
     def __init__(self, folder: Path | None) -> None:

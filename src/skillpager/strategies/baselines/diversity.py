@@ -21,9 +21,8 @@ from skillpager.types import Budget, FloatArray, Query, ScoreKind, Selection, Sk
 class Diverse:
     """A strategy of pyversity, of the same name.
 
-    Attributes:
-        diversity: Weight of diversity, 0 to 1; 0 picks by relevance alone.
-        jitter: Added to the cosine of each node with itself, so that no row is a sum of others.
+    `diversity` is 0 to 1; 0 picks by relevance alone. `jitter` is added to the cosine of each node with
+    itself, so that no row is a sum of others.
     """
 
     diversity: float
