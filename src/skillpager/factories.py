@@ -73,9 +73,19 @@ def make_encoder(name: str, settings: Settings) -> Encoder:
 
         return SentenceTransformersEncoder(model)
     if family == "openai" and model:
-        from skillpager.encoders.openai import OpenAIEncoder
+        from skillpager.encoders.openai import MAX_RETRIES, TIMEOUT, OpenAIEncoder
+        from skillpager.remote.endpoint import Endpoint
 
-        return OpenAIEncoder.from_settings(settings, model)
+        endpoint = Endpoint(
+            model,
+            base_url=settings.embed_base_url,
+            api_key=settings.embed_api_key,
+            key_variable="SKILLPAGER_EMBED_API_KEY",
+            purpose="The openai encoder",
+            timeout=TIMEOUT,
+            max_retries=MAX_RETRIES,
+        )
+        return OpenAIEncoder(endpoint)
     if family in BUILT_IN["encoder"]:
         raise unknown_part(ENCODER, name)
     encoder: Encoder = load_part(ENCODER, name)

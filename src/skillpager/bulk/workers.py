@@ -77,13 +77,7 @@ Submit = Callable[[Task], Future[Outcome]]
 
 @dataclass(frozen=True, slots=True)
 class Workers:
-    """Workers of one kind.
-
-    Attributes:
-        count: How many tasks they work on at a time.
-        open: Starts `count` or fewer of them, which take tasks until the context ends.
-        deaths: The exceptions of a task whose worker died.
-    """
+    """Workers of one kind: how many there are, what starts some of them, and the exceptions of dead ones."""
 
     count: int
     open: Callable[[int], AbstractContextManager[Submit]]

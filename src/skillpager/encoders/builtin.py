@@ -37,16 +37,12 @@ Span = tuple[int, int]  # of word pieces: the first, and the end
 
 
 class BuiltinEncoder:
-    """The shipped model. Thread-safe; the weights are loaded at the first text.
+    """The shipped model, or another in a folder. Thread-safe; the weights are loaded at the first text.
 
-    A row depends on its text alone: not on the texts beside it, their order or the number of threads.
-    A text counts up to its `MAX_PIECES`th word piece and `MAX_CHARACTERS`th character. Encoding raises
-    `EncoderError` if the model's files are missing or damaged.
-
-    Args:
-        folder: The folder of `model.onnx` and `tokenizer.json`.
-        id: Name of the weights and their version; by default that of the shipped ones, or for another folder
-            one made of a hash of its files.
+    A row depends on its text alone: not on the texts beside it, their order or the number of threads. A text
+    counts up to its `MAX_PIECES`th word piece and `MAX_CHARACTERS`th character. Encoding raises
+    `EncoderError` if the model's files are missing or damaged. `id` is made of a hash of another folder's
+    files.
 
     Raises:
         EncoderError: Another folder than that of the shipped model lacks a file.

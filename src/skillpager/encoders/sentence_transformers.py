@@ -1,8 +1,7 @@
 """Embeddings from any sentence-transformers model, such as the paper's `BAAI/bge-m3`."""
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -74,32 +73,23 @@ class SentenceTransformersEncoder:
                 return self._model
             purpose = f'The encoder "{self.id}"'
             package = require_extra("sentence_transformers", extra="st", purpose=purpose)
-            with _no_progress_bars(purpose):
-                try:
-                    model: SentenceTransformer = package.SentenceTransformer(self._name)
-                # the type depends on which of four packages finds the fault
-                except Exception as error:
-                    raise EncoderError(
-                        f'The sentence-transformers model "{self._name}" cannot be loaded '
-                        f"({_reason_of(error)}): give the name of a model on the Hugging Face hub, such as "
-                        "BAAI/bge-m3, or the path of a folder that holds one; without network it must have "
-                        "been downloaded before."
-                    ) from error
+            bars = require_extra("transformers.utils.logging", extra="st", purpose=purpose)
+            shown = bars.is_progress_bar_enabled()
+            bars.disable_progress_bar()
+            try:
+                model: SentenceTransformer = package.SentenceTransformer(self._name)
+            # the type depends on which of four packages finds the fault
+            except Exception as error:
+                raise EncoderError(
+                    f'The sentence-transformers model "{self._name}" cannot be loaded ({_reason_of(error)}): '
+                    "give the name of a model on the Hugging Face hub, such as BAAI/bge-m3, or the path of a "
+                    "folder that holds one; without network it must have been downloaded before."
+                ) from error
+            finally:
+                if shown:
+                    bars.enable_progress_bar()
             self._model = model
             return model
-
-
-@contextmanager
-def _no_progress_bars(purpose: str) -> Iterator[None]:
-    """Hide the progress bars of transformers, which `purpose` needs: a `MissingExtraError` without it."""
-    bars = require_extra("transformers.utils.logging", extra="st", purpose=purpose)
-    shown = bars.is_progress_bar_enabled()
-    bars.disable_progress_bar()
-    try:
-        yield
-    finally:
-        if shown:
-            bars.enable_progress_bar()
 
 
 def _reason_of(error: Exception) -> str:

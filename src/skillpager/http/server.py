@@ -10,7 +10,7 @@ import tempfile
 import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import version
 
 import uvicorn
@@ -100,23 +100,6 @@ def serve(library: Library, options: ServerOptions, *, announce: Callable[[str],
     return not service.taken
 
 
-@dataclass(frozen=True, slots=True)
-class WorkerApp:
-    """Makes the application of one process, with the library that a function opens which it can import."""
-
-    open_library: Callable[[], Library]
-    options: ServerOptions
-
-    def __call__(self) -> FastAPI:
-        """Return the application; a mistake ends the process, and the service with it."""
-        threading.Thread(target=_end_with_parent, name="skillpager-parent", daemon=True).start()
-        try:
-            return create_app(self.open_library(), self.options)
-        except SkillPagerError as error:
-            logger.error("A process of the service cannot start: %s", error)
-            sys.exit(STARTUP_FAILURE)
-
-
 def serve_workers(
     open_library: Callable[[], Library], options: ServerOptions, *, announce: Callable[[str], None]
 ) -> None:
@@ -135,7 +118,7 @@ def serve_workers(
     with tempfile.TemporaryDirectory(prefix="skillpager-serve-") as folder, listen(options) as listener:
         # read when a process imports prometheus_client: counts are then in files that all processes sum
         os.environ["PROMETHEUS_MULTIPROC_DIR"] = folder
-        config = server_config(WorkerApp(open_library, options))
+        config = server_config(partial(_worker_app, open_library, options))
         config.workers, config.factory = options.workers, True
         config.timeout_worker_healthcheck = ANSWER_SECONDS
         supervisor = Multiprocess(config, [listener])
@@ -144,6 +127,16 @@ def serve_workers(
         del os.environ["PROMETHEUS_MULTIPROC_DIR"]
     if any(process.exitcode == STARTUP_FAILURE for process in supervisor.processes):
         raise SettingsError("The service has ended because a process of it cannot start: its error is above.")
+
+
+def _worker_app(open_library: Callable[[], Library], options: ServerOptions) -> FastAPI:
+    """Return the application of one process; a mistake ends the process, and the service with it."""
+    threading.Thread(target=_end_with_parent, name="skillpager-parent", daemon=True).start()
+    try:
+        return create_app(open_library(), options)
+    except SkillPagerError as error:
+        logger.error("A process of the service cannot start: %s", error)
+        sys.exit(STARTUP_FAILURE)
 
 
 def _end_with_parent() -> None:

@@ -47,12 +47,9 @@ class Service:
         return CapacityLimiter(self.options.threads)
 
     async def respond(self, make: Callable[[], Mapping[str, object]]) -> Response:
-        """Return what `make` returns in a thread, as JSON.
+        """Return what `make` returns in a thread, as JSON; a full queue is a `RefusedError`.
 
-        Raises:
-            RefusedError: Every thread is busy and the queue is full.
-            SkillPagerError: That of `make`.
-            FaultError: It raised anything else, which is logged.
+        What `make` raises passes if it is a `SkillPagerError`; anything else is logged, and a `FaultError`.
         """
         if self.taken >= self.options.threads + MAX_WAITING:
             raise RefusedError(

@@ -63,11 +63,7 @@ class SkillPagerRetriever(_Saved):
     def run(
         self, query: str, max_tokens: int | None = None, max_nodes: int | None = None
     ) -> dict[str, list[Document]]:
-        """Return the page for a query as `{"documents": [...]}`; limits given here replace the component's.
-
-        Raises:
-            SkillPagerError: As for `SkillPager.page`.
-        """
+        """Return the page for a query as `{"documents": [...]}`; these limits replace the component's."""
         return self._retrieve(query, max_tokens=max_tokens, max_nodes=max_nodes)
 
 
@@ -87,9 +83,5 @@ class SkillLibraryRetriever(_Saved):
     def run(
         self, query: str, max_tokens: int | None = None, max_skills: int | None = None
     ) -> dict[str, list[Document]]:
-        """Return the page for a query as `{"documents": [...]}`; limits given here replace the component's.
-
-        Raises:
-            SkillPagerError: As for `Library.page`.
-        """
+        """Return the page for a query as `{"documents": [...]}`; these limits replace the component's."""
         return self._retrieve(query, max_tokens=max_tokens, max_skills=max_skills)

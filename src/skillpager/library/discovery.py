@@ -104,12 +104,9 @@ class FoundSkill:
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """The origin of a skill of a shared store.
+    """The origin of a skill of a shared store: the version of the library that brought it, and its licence.
 
-    Attributes:
-        version: The version of the library that brought it.
-        licence: SPDX expression of its licence, or `unknown`.
-        read: Returns it with its text, in a scope as for `read_skill`.
+    `read` returns it with its text, in a scope as for `read_skill`.
     """
 
     version: int

@@ -50,10 +50,8 @@ class PublishedSkills:
     def skills(self) -> list[FoundSkill]:
         """Return the skills by name, as the store has them now; while it is away, as it had them last.
 
-        One thread at a time may call it. That the store is away is logged once, until it is back.
-
-        Raises:
-            StoreError: The store cannot be read, and never could.
+        One thread at a time may call it. That the store is away is logged once, and a `StoreError` if it
+        always was.
         """
         try:
             self._refresh()

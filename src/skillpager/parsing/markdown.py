@@ -1,7 +1,6 @@
 """The Markdown parser of the package: blocks, titles and links.
 
-It reads
-CommonMark with tables, except where authors of skills mean something else (`docs/design.md`): code
+It reads CommonMark with tables, except where authors of skills mean something else (`docs/design.md`): code
 fences inside tags, fences in lists whose code is not indented, and very deep nesting.
 """
 

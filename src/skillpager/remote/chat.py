@@ -38,8 +38,6 @@ class Message(NamedTuple):
 def chat_endpoint(settings: Settings, *, purpose: str, max_retries: int) -> Endpoint:
     """Return the endpoint of the settings' chat model; nothing is sent.
 
-    `purpose` and `max_retries` are those of `Endpoint`.
-
     Raises:
         SettingsError: No model is set, or endpoint or key cannot be used.
     """

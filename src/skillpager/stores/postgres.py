@@ -107,13 +107,9 @@ class PostgresStore(SqlStore):
     """Indexes in a PostgreSQL database, for any number of threads, processes and hosts at once.
 
     The database is connected to when first needed, which must be after a fork; the first save makes the
-    tables. A role that may only read, and a standby, still serve loads. Only `evict` deletes for age.
-
-    Args:
-        address: `postgresql://` address, with options of libpq such as `sslmode` behind a question mark. What
-            it leaves out, such as the password, libpq takes from its variables and files.
-        busy_timeout: Seconds to wait for locks of other sessions before giving up.
-        patience: Seconds to wait for a connection.
+    tables. A role that may only read, and a standby, still serve loads. Only `evict` deletes for age. What
+    the address leaves out, such as the password, libpq takes from its variables and files. Others' locks are
+    waited for `busy_timeout` seconds, a connection `patience` seconds.
 
     Raises:
         SettingsError: The address is not valid.

@@ -74,10 +74,8 @@ class SqlStore(ABC):
     """Indexes as blobs in the table of an SQL database, with a checksum that each load verifies.
 
     An index never changes: of two that are saved under one key, the first stays. Methods raise `StoreError`
-    where the database cannot be opened, read or (to save or delete) written.
-
-    Attributes:
-        max_bytes: Bytes that all indexes may take; None for no limit.
+    where the database cannot be opened, read or (to save or delete) written. Without `max_bytes` there is no
+    limit.
     """
 
     max_bytes: int | None

@@ -59,10 +59,8 @@ class Catalog:
     def save_readings(self, changed: Mapping[Path, Reading], gone: Collection[Path]) -> None:
         """Write what was read of some folders, and forget others.
 
-        Of two processes that save at the same moment the later wins; what is lost is read again.
-
-        Raises:
-            OSError: The file cannot be written.
+        Of two processes that save at the same moment the later wins; what is lost is read again. An `OSError`
+        says that the file cannot be written.
         """
         known = {**self.readings(), **changed}
         readings = {str(place): _values(each) for place, each in known.items() if place not in gone}

@@ -30,11 +30,6 @@ class Diverse:
     jitter: ClassVar[float] = 0.0
 
     def __post_init__(self) -> None:
-        """Check the diversity.
-
-        Raises:
-            ValueError: `diversity` is outside 0 to 1.
-        """
         if not 0.0 <= self.diversity <= 1.0:
             raise ValueError(f"diversity must be between 0 and 1, not {self.diversity}")
 
@@ -43,9 +38,6 @@ class Diverse:
 
         Under `max_tokens` all nodes are put in order once; one that does not fit is passed over for the next.
         The marginal value is pyversity's score at that rank, 0 for nodes without a rank.
-
-        Raises:
-            MissingExtraError: The `pyversity` package is not installed.
         """
         package = require_extra("pyversity", extra="strategies", purpose=f"The strategy {self.name}")
         relevance = cosines(index.embeddings, query.embedding)
