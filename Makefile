@@ -56,7 +56,7 @@ test-st: $(VENV)/.dev ## the tests that need torch, in .venv-st on top of .venv 
 	printf 'import site; site.addsitedir("%s")\n' "$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')" \
 		> "$$($(VENV)-st/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/dev.pth"
 	$(VENV)-st/bin/python $(PIP_INSTALL) 'torch==2.13.0' --editable '.[st,train]'
-	$(VENV)-st/bin/python -m pytest tests/encoders/test_sentence_transformers.py tests/strategies/test_reranker.py tests/training
+	$(VENV)-st/bin/python -m pytest tests/encoders/test_sentence_transformers.py tests/training
 
 torture: $(VENV)/.dev ## the torture tests at full size, about 35 minutes; PART=fuzz, SCALE=0.1, MINUTES=5, POOL=FILE
 	$(BIN)/python benchmarks/torture.py $(foreach part,$(PART),--part $(part)) $(if $(SCALE),--scale $(SCALE)) \

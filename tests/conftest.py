@@ -14,11 +14,10 @@ import hypothesis
 import pytest
 
 import sample_indexes
-from plain_parts import TurnsClassifier, plain_pager
+from plain_parts import NoStore, TurnsClassifier, plain_pager
 from postgres_server import VERSIONS
 from skillpager import SkillPager
 from skillpager.settings import Settings
-from skillpager.stores.sql import NoStore
 
 if sys.platform == "win32":
     from multiprocessing.context import SpawnContext as Processes
@@ -55,7 +54,7 @@ NEEDED = {
         "yamllint",
     ),
     "tests/http/*": ("fastapi", "httpx", "playwright"),
-    "tests/http/test_http_telemetry.py": ("opentelemetry.exporter.otlp", "opentelemetry.sdk"),
+    "tests/http/test_http_telemetry.py": ("opentelemetry.distro", "opentelemetry.exporter.otlp"),
     "tests/install/*": ("mcp_types", "rs_bpe"),
     "tests/integrations/*": ("agents", "haystack", "langchain_core", "llama_index", "pydantic_ai"),
     "tests/mcp/*": ("mcp_types",),

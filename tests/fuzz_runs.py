@@ -15,12 +15,11 @@ from types import FrameType
 from conftest import SAMPLES, TRAPS
 from fuzzing import compose, draw_for, mutate, query, read_pool, window
 from page_claims import assert_gaps_can_be_read, assert_page, assert_tiles
-from plain_parts import plain_pager
+from plain_parts import NoStore, plain_pager
 from skillpager import SkillPager
 from skillpager.errors import SettingsError, SkillPagerError
 from skillpager.parsing.skill import read_skill, skill_from_text
 from skillpager.settings import Settings
-from skillpager.stores.sql import NoStore
 from skillpager.types import Skill, Style
 
 SEED = "skillpager-1"

@@ -3,7 +3,7 @@
 import re
 import subprocess
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -77,10 +77,12 @@ class Child:
 
 
 @contextmanager
-def child(folder: Path, *options: str | Path, skills: Path = SAMPLES, **changes: str) -> Iterator[Child]:
+def child(
+    folder: Path, *options: str | Path, skills: Path = SAMPLES, launcher: Sequence[str] = (), **changes: str
+) -> Iterator[Child]:
     """Run `skillpager serve` on a free port, and kill it if the test does not end it."""
     process = subprocess.Popen(
-        command("serve", skills, "--port", "0", *options),
+        [*launcher, *command("serve", skills, "--port", "0", *options)],
         env=environment(folder / "cache", **changes),
         cwd=folder,
         stdout=subprocess.PIPE,

@@ -8,7 +8,16 @@ import numpy as np
 
 from skillpager import SkillPager
 from skillpager.settings import Settings
-from skillpager.types import Classification, FloatArray, Fragment, NodeType, Store
+from skillpager.types import (
+    Classification,
+    FloatArray,
+    Fragment,
+    NodeType,
+    Skill,
+    SkillIndex,
+    Store,
+    StoreEntry,
+)
 
 _TYPES = tuple(NodeType)
 
@@ -45,6 +54,21 @@ class TurnsClassifier:
     def classify(self, fragments: Sequence[Fragment], rows: FloatArray | None) -> list[Classification]:
         """Return one verdict per fragment."""
         return [Classification(_TYPES[fragment.ordinal % len(_TYPES)], 1.0) for fragment in fragments]
+
+
+class NoStore:
+    """A `Store` that keeps nothing."""
+
+    def load(self, key: str, skill: Skill) -> SkillIndex | None:
+        """Return None."""
+        return None
+
+    def save(self, index: SkillIndex) -> None:
+        """Do nothing."""
+
+    def entries(self) -> list[StoreEntry]:
+        """Return an empty list."""
+        return []
 
 
 def plain_pager(folder: Path, store: Store | Path | None = None) -> SkillPager:

@@ -180,7 +180,7 @@ def test_a_client_of_the_service_cannot_have_code_loaded(
 
     install_parts(tmp_path / "site", monkeypatch)
     pager = SkillPager(encoder="hashing", settings=Settings(cache_dir=tmp_path / "cache"))
-    app = create_app(Library(pager, [SAMPLES]), ServerOptions(allow_models=True))
+    app = create_app(Library(pager, [SAMPLES]), ServerOptions())
     with TestClient(app, base_url="http://127.0.0.1") as client:
         for name in ("trap:Last", "last"):
             asked = {"skill": "git-bisect", "query": QUERY, "strategy": name}
@@ -193,5 +193,4 @@ def test_a_client_of_the_service_cannot_have_code_loaded(
 
 def test_our_own_names_are_told_from_names_of_modules() -> None:
     assert {name.partition(":")[0] for name in ENCODERS} == set(BUILT_IN["encoder"])
-    strategies = {*PROJECT_STRATEGIES, "reranker"}
-    assert set(BUILT_IN["strategy"]) == {*FAMILIES, "chunk_mmr"} == {*strategies, "chunk_mmr"}
+    assert set(BUILT_IN["strategy"]) == {*FAMILIES, "chunk_mmr"} == {*PROJECT_STRATEGIES, "chunk_mmr"}

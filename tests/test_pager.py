@@ -19,13 +19,13 @@ import skillpager.files
 import skillpager.indexing
 from conftest import SAMPLES
 from messages import raises
+from plain_parts import NoStore
 from skillpager import SkillPager
 from skillpager.encoders.hashing import HashingEncoder
 from skillpager.errors import NodeNotFoundError, SettingsError, StoreError
 from skillpager.pages import render
 from skillpager.parsing.skill import read_skill
-from skillpager.stores.sql import NoStore
-from skillpager.stores.sqlite import SCHEMA
+from skillpager.stores.sqlite import VERSION
 from skillpager.types import Budget, FloatArray, Page, SkipReason, Style
 
 BACKUP = SAMPLES / "postgres-backup"
@@ -317,7 +317,7 @@ def test_a_link_that_leads_elsewhere_now_is_noticed(
 
 STORE_FAULTS = {
     "a file in place of the folder": lambda file: file.parent.write_text("file"),
-    "a newer version": lambda file: make_database(file, f"PRAGMA user_version = {SCHEMA.version + 1}"),
+    "a newer version": lambda file: make_database(file, f"PRAGMA user_version = {VERSION + 1}"),
     "a pipe": lambda file: (file.parent.mkdir(), os.mkfifo(file)),
 }
 

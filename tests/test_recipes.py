@@ -13,9 +13,7 @@ from skillpager.errors import SettingsError
 from skillpager.factories import STRATEGIES, make_strategy
 from skillpager.settings import Settings, load_settings
 from skillpager.strategies.baselines.graph import FITTED_THRESHOLDS
-from skillpager.strategies.registry import FAMILIES, is_local
-
-REMOTE = ("reranker",)
+from skillpager.strategies.registry import FAMILIES
 
 
 def made(name: str, mmr_lambda: float = 0.7) -> object:
@@ -25,11 +23,11 @@ def made(name: str, mmr_lambda: float = 0.7) -> object:
 @pytest.mark.parametrize("name", STRATEGIES)
 def test_every_name_makes_the_strategy_of_that_name(name: str) -> None:
     argument = FAMILIES[name].argument
-    full = f"{name}:{argument.sample or 'some/model'}" if argument else name
+    full = f"{name}:{argument.sample}" if argument else name
     strategy = made(full)
     assert getattr(strategy, "name") == name  # noqa: B009, a strategy's type is not known here
     if argument:
-        assert getattr(strategy, argument.field) == argument.read(argument.sample or "some/model")
+        assert getattr(strategy, argument.field) == argument.read(argument.sample)
     if FAMILIES[name].weighs:
         assert getattr(made(name, 0.25), "mmr_lambda") == 0.25  # noqa: B009
 
@@ -44,7 +42,6 @@ def test_every_name_makes_the_strategy_of_that_name(name: str) -> None:
         "greedy_graph:-3",
         "chunk_mmr:64",
         "topk:5",
-        "reranker",
     ],
 )
 def test_a_wrong_name_or_argument_is_a_clear_error(name: str) -> None:
@@ -61,7 +58,7 @@ def project(tmp_path: Path, strategy: str) -> Settings:
 
 @pytest.mark.parametrize(
     "name",
-    ["reranker:evil/model", "reranker", "nosuch", "MMR", "density:0.3"],
+    ["own:Strategy", "nosuch", "MMR", "density:0.3"],
 )
 def test_a_project_file_cannot_name_a_strategy_with_a_model(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, name: str
@@ -76,16 +73,15 @@ def test_a_project_file_cannot_name_a_strategy_with_a_model(
 
 def test_the_users_own_settings_can_name_any_strategy(tmp_path: Path) -> None:
     user = tmp_path / "config.toml"
-    user.write_text('strategy = "reranker:a"\n', encoding="utf-8")
-    assert load_settings(environ={}, project_file=None, user_file=user).strategy == "reranker:a"
-    environ = {"SKILLPAGER_STRATEGY": "reranker:some/model"}
-    assert load_settings(environ=environ, project_file=None, user_file=user).strategy == "reranker:some/model"
+    user.write_text('strategy = "of-a-package"\n', encoding="utf-8")
+    assert load_settings(environ={}, project_file=None, user_file=user).strategy == "of-a-package"
+    environ = {"SKILLPAGER_STRATEGY": "density:0.3"}
+    assert load_settings(environ=environ, project_file=None, user_file=user).strategy == "density:0.3"
 
 
 def test_a_project_file_can_name_a_strategy_without_a_model(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    assert {name for name in STRATEGIES if not is_local(name)} == set(REMOTE)
     assert project(tmp_path, "head").strategy == "head"
     assert caplog.text == ""
 
@@ -104,9 +100,8 @@ def test_the_documentation_tells_the_default_of_every_argument(name: str, field:
     page = (ROOT / "docs" / "strategies.md").read_text(encoding="utf-8")
     section = page.partition(f"### `{name}`\n")[2].partition("\n##")[0]
     assert f"`{name}:" in section
-    if name not in REMOTE:
-        default = getattr(made(name), field)
-        # the threshold of greedy_graph is that of the encoder
-        for value in FITTED_THRESHOLDS.values() if default is None else [default]:
-            told = f"{value:g}".replace("-", "−")
-            assert re.search(rf"(?<![\d.]){re.escape(told)}(?![\d])", section)
+    default = getattr(made(name), field)
+    # the threshold of greedy_graph is that of the encoder
+    for value in FITTED_THRESHOLDS.values() if default is None else [default]:
+        told = f"{value:g}".replace("-", "−")
+        assert re.search(rf"(?<![\d.]){re.escape(told)}(?![\d])", section)

@@ -13,12 +13,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from index_builder import assert_same_index, build_index
-from plain_parts import plain_pager
+from plain_parts import NoStore, plain_pager
 from skillpager.install.changes import plan_install, plan_uninstall, write
 from skillpager.install.hosts import find_host, server_entry
 from skillpager.library.published import Publisher
 from skillpager.parsing.skill import skill_from_text
-from skillpager.stores.sql import NoStore
 from skillpager.stores.sqlite import SqliteStore
 from skillpager.types import Skill
 

@@ -17,11 +17,8 @@ def _count_one(_value: object) -> int:
 class LRUCache(Generic[Key, Value]):
     """A cache that drops the least recently used entries once their sizes add up to more than a bound.
 
-    The newest entry always stays, however large. Safe for many threads; a copy begins empty.
-
-    Args:
-        max_size: Bound on the sum of the entries' sizes.
-        size_of: Returns the size of a value, which must not change; by default each has size 1.
+    The newest entry always stays, however large. Safe for many threads; a copy begins empty. `size_of`
+    returns the size of a value, which must not change; by default each has size 1.
     """
 
     def __init__(self, max_size: int, size_of: Callable[[Value], int] = _count_one) -> None:

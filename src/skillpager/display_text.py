@@ -33,9 +33,7 @@ def printable(text: str) -> str:
 def one_line(text: str, width: int | None = None) -> str:
     """Return `text` printable and on one line: white space collapsed, hidden characters removed.
 
-    Args:
-        text: The text.
-        width: Most characters; what is longer ends in `…`. None for no limit.
+    What is longer than `width` characters ends in `…`.
     """
     if width is not None:
         text = text[: width * _WHITE_SPACE_FACTOR]

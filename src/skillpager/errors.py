@@ -89,14 +89,10 @@ def reinstall_command() -> str:
 
 
 def install_command(extra: str, *, options: str = "") -> str:
-    """Return the command that adds an extra to this installation, from the source that it came from.
+    """Return the command that adds an extra, or none (`""`), to this installation, from where it came from.
 
     It is one of pip, or of uv or pipx if these made this environment. For a package that is not from an
-    index, they record its source and whether it is editable.
-
-    Args:
-        extra: Name of the extra in `pyproject.toml`; empty for the package alone.
-        options: Options of pip, each followed by a blank.
+    index, they record its source and whether it is editable. `options` of pip are each followed by a blank.
 
     Reference: PEP 610, `direct_url.json`.
     """
@@ -134,15 +130,10 @@ def install_command(extra: str, *, options: str = "") -> str:
 
 
 def require_extra(module: str, *, extra: str, purpose: str) -> ModuleType:
-    """Import and return an optional module; the error says how to install it.
-
-    Args:
-        module: Dotted name of the module to import.
-        extra: Name of the extra in `pyproject.toml` that installs it.
-        purpose: The feature that needs it, as the subject of a sentence.
+    """Import and return an optional module of an extra, which `purpose`, the subject of a sentence, needs.
 
     Raises:
-        MissingExtraError: The module is not installed.
+        MissingExtraError: The module is not installed; the message says how to install it.
     """
     try:
         return import_module(module)

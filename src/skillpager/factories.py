@@ -8,7 +8,6 @@ import functools
 import importlib
 import inspect
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.util import find_spec
 from operator import attrgetter
@@ -36,14 +35,7 @@ ENCODERS = (
 
 @dataclass(frozen=True, slots=True)
 class PartKind:
-    """A kind of parts that others can write.
-
-    Attributes:
-        noun: Its name in messages.
-        group: The group of its entry points.
-        protocol: The Protocol that a part implements.
-        known: The names of our own parts, for errors.
-    """
+    """Parts that others can write: their name in messages, entry points, Protocol, and the names of ours."""
 
     noun: str
     group: str
@@ -61,8 +53,7 @@ def make_encoder(name: str, settings: Settings) -> Encoder:
 
     Raises:
         SettingsError: The name is unknown, its model is missing, or code of that name is no encoder.
-        EncoderError: The folder of `builtin:<folder>` or `onnx:<folder>` does not contain an encoder.
-        MissingExtraError: Its package is not installed.
+        EncoderError: The folder that it names does not contain an encoder.
     """
     family, _, model = name.partition(":")
     if family == "builtin":
@@ -82,24 +73,27 @@ def make_encoder(name: str, settings: Settings) -> Encoder:
 
         return SentenceTransformersEncoder(model)
     if family == "openai" and model:
-        from skillpager.encoders.openai import OpenAIEncoder
+        from skillpager.encoders.openai import MAX_RETRIES, TIMEOUT, OpenAIEncoder
+        from skillpager.remote.endpoint import Endpoint
 
-        return OpenAIEncoder.from_settings(settings, model)
+        endpoint = Endpoint(
+            model,
+            base_url=settings.embed_base_url,
+            api_key=settings.embed_api_key,
+            key_variable="SKILLPAGER_EMBED_API_KEY",
+            purpose="The openai encoder",
+            timeout=TIMEOUT,
+            max_retries=MAX_RETRIES,
+        )
+        return OpenAIEncoder(endpoint)
     if family in BUILT_IN["encoder"]:
         raise unknown_part(ENCODER, name)
     encoder: Encoder = load_part(ENCODER, name)
     return encoder
 
 
-def make_classifier(
-    name: str, settings: Settings, *, progress: Callable[[int, int], None] | None = None
-) -> Classifier:
-    """Return the classifier called `name`.
-
-    Args:
-        name: `local`, `llm`, `MODULE:NAME` or an entry point.
-        settings: Endpoint, key, model and limits of `llm`, and the folder where its paid answers are saved.
-        progress: Called by `llm` with the number of finished batches and of all batches of a skill.
+def make_classifier(name: str, settings: Settings) -> Classifier:
+    """Return the classifier called `local`, `llm`, `MODULE:NAME` or as an entry point.
 
     Raises:
         SettingsError: The name is unknown, the LLM's model is not set, or code of that name is no classifier.
@@ -118,7 +112,6 @@ def make_classifier(
             batch_size=settings.llm_batch_size,
             concurrency=settings.llm_concurrency,
             cache_dir=settings.cache_dir / "llm",
-            progress=progress,
         )
     classifier: Classifier = load_part(CLASSIFIER, name)
     return classifier
@@ -165,24 +158,17 @@ def _read_argument(base: str, text: str) -> dict[str, object]:
                 "max_tokens set how much a page may hold."
             )
         return {}
-    sample = f"{base}:{argument.sample or argument.field.upper()}"
-    if argument.required and not text:
-        raise SettingsError(f"The strategy {base} needs {argument.kind}: write {sample}.")
     try:
         return {argument.field: argument.read(text)} if text else {}
     except ValueError as error:
         raise SettingsError(
             f"The strategy {base} takes {argument.kind} as its {argument.field}, not {text!r}: "
-            f"write {sample}."
+            f"write {base}:{argument.sample}."
         ) from error
 
 
 def make_store(settings: Settings, place: Path | str | None = None) -> SqlStore:
-    """Return the store at a place, by default the one of the settings; nothing is opened yet.
-
-    Args:
-        settings: Settings.
-        place: A folder, or a `postgresql://` address.
+    """Return the store in a folder or at a `postgresql://` address, by default of the settings; unopened.
 
     Raises:
         SettingsError: The address is not valid.
@@ -218,11 +204,6 @@ def load_part(kind: PartKind, name: str, **options: object) -> Any:
 
     A class or function is called, with those of the options that it has parameters for; any other object is
     the part.
-
-    Args:
-        kind: The kind of the part.
-        name: Its name.
-        options: Keyword arguments, such as `mmr_lambda` of strategies.
 
     Raises:
         SettingsError: There is no such module or name, it cannot be imported or made, or it lacks what the

@@ -53,10 +53,7 @@ def read_bounded(path: Path, max_bytes: int) -> bytes:
 def write_file(path: Path, data: bytes | str, *, mode: int | None = None) -> None:
     """Write a file atomically: text as UTF-8, line breaks unchanged; missing folders are created.
 
-    Args:
-        path: The file.
-        data: Its whole content.
-        mode: Its permissions, from the moment it exists; default: those of any new file.
+    It has the permissions `mode` from the moment it exists, by default those of any new file.
 
     Raises:
         OSError: It cannot be written; the previous content is unchanged.
@@ -90,11 +87,10 @@ def make_private_folder(folder: Path) -> None:
 class FileStamps:
     """The state of files and folders when they were read, by which a later change is noticed.
 
-    The state has a line for each path: its times of modification and of change, size, device and inode; as
-    text, which takes a third of the memory of numbers. A program may keep the size and set the first time;
-    the second is the system's own. Not noticed are changes through a memory map that a program holds since
-    the file was read, and on Windows, which has no time of change, another text of equal size to which a
-    program gives the old time of modification.
+    A line for each path has its times of modification and of change, size, device and inode. A program may
+    keep the size and set the first time; the second is the system's own. Not noticed are changes through a
+    memory map that a program holds since then, and on Windows, which has no time of change, another text of
+    equal size to which a program gives the old time of modification.
     """
 
     paths: tuple[str, ...]

@@ -90,12 +90,7 @@ class IndexCache:
             self._paths.put((path, scope), (stamps, (index.key, index.skill.root)))
 
     def get_or_build(self, skill: Skill, builder: "Builder", store: Store) -> SkillIndex:
-        """Return the index of `skill`. If several threads ask for it, one builds it and the others wait.
-
-        Raises:
-            EncoderError: The encoder fails.
-            ClassifierError: The classifier fails.
-        """
+        """Return the index; of several threads that ask for it one builds it. Raises as `build` does."""
         key = index_key(skill, builder.recipe)
         return self._indexes.get_or_make(
             (key, skill.root), lambda: self._load_or_build(skill, key, builder, store)
@@ -105,11 +100,7 @@ class IndexCache:
         """Return the index, or a draft for the query if there is one and the skill is large and new.
 
         A draft embeds what shares words with the query (`Builder.build`) and is kept nowhere: the index is
-        built in the background, and a program that ends before waits for it.
-
-        Raises:
-            EncoderError: The encoder fails.
-            ClassifierError: The classifier fails.
+        built in the background, and a program that ends before waits for it. Raises as `build` does.
         """
         if not query or sum(len(file.text) for file in skill.files) < LARGE_CHARS:
             return self.get_or_build(skill, builder, store)
@@ -201,14 +192,7 @@ def rows_id(recipe: Recipe) -> str:
 
 @dataclass(frozen=True)
 class Builder:
-    """Builds indexes: fragments, then embeddings, node types and edges.
-
-    Attributes:
-        encoder: Embeds the nodes.
-        classifier: Types the nodes.
-        token_counter: Counts their tokens.
-        embedded_text: Which text of a node is embedded: `context`, `heading` or `bare`.
-    """
+    """Builds indexes with the parts of a pager; see there."""
 
     encoder: Encoder
     classifier: Classifier
@@ -281,10 +265,7 @@ class Builder:
     def embed_query(self, text: str, parts: Sequence[str] = ()) -> FloatArray:
         """Return `(1 + len(parts), dim)`: the rows of a query and of slices of it; they are cached.
 
-        An encoder with `encode_query_parts` computes them together.
-
-        Raises:
-            EncoderError: The encoder fails.
+        An encoder with `encode_query_parts` computes them together. Raises `EncoderError` if it fails.
         """
 
         def make() -> FloatArray:

@@ -35,12 +35,7 @@ ROUNDED = shown_as(lambda number: None if number is None else round(number, 4), 
 
 
 def to_json(value: "DataclassInstance", *asked: str) -> JsonObject:
-    """Return the JSON object of a dataclass.
-
-    Args:
-        value: The dataclass.
-        *asked: Fields `ON_REQUEST` to include, at any depth.
-    """
+    """Return the JSON object of a dataclass, with fields `ON_REQUEST` that are asked for, at any depth."""
     form: JsonObject = {}
     for name, _, metadata in _members(type(value)):
         each, role = getattr(value, name), metadata.get("json")
@@ -79,11 +74,8 @@ def _members(kind: type) -> list[tuple[str, Any, Metadata]]:
 def json_type(kind: Any, *asked: str, name: str = "", **more: Any) -> Any:
     """Return the type of the JSON of a value, from which pydantic makes schemas: `TypedDict` for a dataclass.
 
-    Args:
-        kind: The type of the value.
-        *asked: As for `to_json`.
-        name: Name of the `TypedDict`; default: that of the class. `Json` is added.
-        **more: Types of further members.
+    It has the name of the class or another, with `Json` added, and `more` members; `asked` is as for
+    `to_json`.
     """
     if dataclasses.is_dataclass(kind) and isinstance(kind, type):
         # pydantic accepts the TypedDict of `typing` only from Python 3.12 on

@@ -60,7 +60,8 @@ class SkillPager:
     """Pages skills: returns the small part of a skill that suffices for a query.
 
     Thread-safe. Models are loaded on first use. Indexes are saved in the store and cached in memory, within
-    bounds; a changed file is noticed at the next call. `with SkillPager() as pager` closes the store.
+    bounds; a changed file is noticed at the next call. `with SkillPager() as pager` closes the store. Every
+    method that takes a skill raises as `index` does, and a `SettingsError` for an option that is not valid.
     """
 
     def __init__(
@@ -72,7 +73,6 @@ class SkillPager:
         token_counter: TokenCounter | None = None,
         embedded_text: str | None = None,
         settings: Settings | None = None,
-        progress: Callable[[int, int], None] | None = None,
     ) -> None:
         """Choose the parts; the settings choose those that are not given.
 
@@ -85,8 +85,6 @@ class SkillPager:
                 path), or `context` (with heading path and the lead-in of its list; the built-in encoder
                 reads it among the texts around it).
             settings: Settings; default: those of environment and configuration files.
-            progress: Called with the number of finished batches and of all batches while a language model
-                types a skill.
 
         Raises:
             SettingsError: A setting or name is not valid.
@@ -97,7 +95,6 @@ class SkillPager:
         self._store = store
         self.token_counter = token_counter or default_counter()
         self._embedded_text = embedded_text or self.settings.embedded_text
-        self._progress = progress
         self._indexes = IndexCache(self.settings.cache_dir)
         self._strategies = LRUCache[tuple[str, float], Strategy](MAX_KEPT_STRATEGIES)
 
@@ -114,7 +111,6 @@ class SkillPager:
             "token_counter": None if self.token_counter is default_counter() else self.token_counter,
             "embedded_text": self._embedded_text,
             "settings": self.settings,
-            "progress": self._progress,
         }
         return partial(type(self), **parts), ()
 
@@ -127,7 +123,7 @@ class SkillPager:
     def classifier(self) -> Classifier:
         """The classifier in use."""
         if isinstance(self._classifier, str):
-            return make_classifier(self._classifier, self.settings, progress=self._progress)
+            return make_classifier(self._classifier, self.settings)
         return self._classifier
 
     @cached_property
@@ -185,9 +181,7 @@ class SkillPager:
         """Return the index of a skill, which is in the store afterwards; nothing stays in memory.
 
         Raises:
-            EncoderError: The encoder fails.
-            ClassifierError: The classifier fails.
-            StoreError: The store fails.
+            StoreError: The store fails; other errors are those of `index`.
         """
         builder = self.builder
         key = index_key(skill, builder.recipe)
@@ -231,11 +225,7 @@ class SkillPager:
     def page_part(self, skill: SkillSource, query: str, options: PageOptions, *, tag: str | None) -> Page:
         """Return the page of a skill as `page` does, or as the part of a page of several skills.
 
-        Args:
-            skill: As for `page`.
-            query: As for `page`.
-            options: As for `page`.
-            tag: Of the true marks of all parts; None for a page of its own. See `PageRenderer`.
+        `tag` is that of the true marks of all parts; None for a page of its own. See `PageRenderer`.
         """
         strategy = self.strategy(options.get("strategy"), options.get("mmr_lambda"))
         budget = choose_budget(options, self.settings, strategy)
@@ -262,10 +252,6 @@ class SkillPager:
         """Return the whole skill as a page, or as much of its beginning as `max_tokens` allows.
 
         The arguments are those of `page`.
-
-        Raises:
-            SettingsError: The scope or style is not valid.
-            SkillPagerError: As for `index`.
         """
         renderer = self.renderer(self.index(skill, scope=scope), style, show, folder=folder)
         return make_whole(renderer, known, max_tokens)
@@ -282,10 +268,6 @@ class SkillPager:
 
         The shares of a node sum to 1. Empty if the strategy does not estimate needs. The arguments are those
         of `page`.
-
-        Raises:
-            SettingsError: The scope or strategy is not valid.
-            SkillPagerError: As for `index`.
         """
         chosen = self.strategy(strategy, None)
         if not estimates(chosen):
@@ -305,19 +287,11 @@ class SkillPager:
         """Return the index that a strategy picks from: the skill's own, or one with the rows that it reads.
 
         The arguments are those of `page` and `index`.
-
-        Raises:
-            SettingsError: The scope or strategy is not valid.
-            SkillPagerError: As for `index`.
         """
         return self._pool(self.index(skill, scope=scope, query=query), self.strategy(strategy, None))
 
     def embed_query(self, query: str) -> FloatArray:
-        """Return `(dim,)` float32, unit length: the embedding of a query by the pager's encoder.
-
-        Raises:
-            EncoderError: The encoder fails.
-        """
+        """Return `(dim,)` float32, unit length: the embedding of a query by the pager's encoder."""
         row: FloatArray = self.builder.embed_query(query)[0]
         return row
 
@@ -341,7 +315,6 @@ class SkillPager:
 
         Raises:
             NodeNotFoundError: An address names nothing.
-            SkillPagerError: As for `index`.
         """
         index = self.index(skill, scope=scope)
         renderer = self.renderer(index, style, "")
@@ -407,18 +380,7 @@ class SkillPager:
         folder: bool = False,
         part_tag: str | None = None,
     ) -> PageRenderer:
-        """Return the renderer of an index's pages; the options are those of `page`.
-
-        Args:
-            index: The index, which may be a `pool`.
-            style: Style of the pages.
-            show: Command that reads omitted lines.
-            folder: Whether a line names the skill's folder.
-            part_tag: As for `PageRenderer`.
-
-        Raises:
-            SettingsError: The style is not valid.
-        """
+        """Return the renderer of an index or `pool`; options as for `page` and `PageRenderer`."""
         chosen = self.style_of(style)
         named = folder_words(index.skill, own_folder(index.skill)) if folder else ""
         return PageRenderer(
@@ -426,11 +388,7 @@ class SkillPager:
         )
 
     def style_of(self, style: Style | str | None = None) -> Style:
-        """Return the style that this option of `page` chooses.
-
-        Raises:
-            SettingsError: The style is not valid.
-        """
+        """Return the style that this option of `page` chooses."""
         return Style(_one_of("style", str(style or self.settings.style), tuple(Style)))
 
     def _pool(self, index: SkillIndex, strategy: Strategy) -> SkillIndex:
@@ -440,11 +398,7 @@ class SkillPager:
         return self._indexes.with_notes(pool, builder.encoder) if estimates(strategy) else pool
 
     def query(self, query: str, strategy: Strategy) -> Query:
-        """Return a query with the embeddings that a strategy reads; they are cached in memory.
-
-        Raises:
-            EncoderError: The encoder fails.
-        """
+        """Return a query with the embeddings that a strategy reads; they are cached in memory."""
         clauses = strategy.clauses(query) if estimates(strategy) else ()
         row, *rows = self.builder.for_strategy(strategy).embed_query(query, clauses)
         return Query(query, row, tuple(map(Query, clauses, rows)))

@@ -24,10 +24,7 @@ Trail = tuple[str, ...]  # a file, and the titles of the headings down to a sect
 class Section:
     """The nodes of one file, or under one heading with its subsections.
 
-    Attributes:
-        trail: The file alone, or the file and the titles down to this heading.
-        first: Position of the first node.
-        end: Position after the last node.
+    `trail` is the file, and the titles down to this heading; `end` the position after the last node.
     """
 
     trail: Trail

@@ -33,12 +33,7 @@ Weights = Mapping[str, FloatArray]
 
 @dataclass(frozen=True)
 class SequenceNet:
-    """The networks of one model.
-
-    Attributes:
-        arrays: The weights by name, as `training/sequence_net.py` writes them; names of network s begin
-            with `s.`.
-    """
+    """The networks of one model: weights by name, which for network s begin with `s.`."""
 
     arrays: Weights
 
@@ -81,12 +76,9 @@ class _Place:
 
 @dataclass(frozen=True, slots=True)
 class _Network:
-    """One network.
+    """One network: weights by name, and by block the matrices of a node's row, neighbours, section, document.
 
-    Attributes:
-        weights: By name.
-        blocks: For each block, the matrices of a node's own row, neighbours, section and document. One
-            product for all would be no faster, and large enough for BLAS to start threads.
+    One product for all of these would be no faster, and large enough for BLAS to start threads.
     """
 
     weights: Weights

@@ -61,7 +61,6 @@ BUILT_IN: dict[str, tuple[str, ...]] = {
     "classifier": ("local", "llm"),
     "strategy": (
         *PROJECT_STRATEGIES,
-        "reranker",
         "chunk_mmr",  # in the benchmark only
     ),
 }

@@ -36,17 +36,12 @@ MAX_KEPT_PARTS = 8_192
 
 
 class O200kCounter:
-    """Exact o200k_base counts; special tokens are counted as plain text."""
+    """Exact o200k_base counts by rs-bpe, loaded by the first; special tokens are counted as plain text."""
 
     id = "o200k_base"
     exact = True
 
     def __init__(self) -> None:
-        """Find the vocabulary, which is part of rs-bpe; the first count loads it.
-
-        Raises:
-            MissingExtraError: rs-bpe is not installed.
-        """
         self._bpe = require_extra("rs_bpe.bpe", extra="tokens", purpose="Exact token counting")
 
     @cached_property

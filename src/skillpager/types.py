@@ -381,7 +381,6 @@ class ScoreKind(StrEnum):
     BM25 = "bm25"  # 0 or more
     RANK_FUSION = "rank_fusion"  # sum of reciprocal ranks
     DIVERSITY = "diversity"  # pyversity's score when it ranked the node
-    MODEL = "model"  # score of a model of the Hugging Face hub
     OWN = "own"  # a score of the strategy's own
 
 
@@ -575,13 +574,8 @@ class StoreEntry:
 class PublishedSkill:
     """A skill in the library of a shared store, as lists and routing need it; its text is stored with it.
 
-    Attributes:
-        digest: That of its SKILL.md.
-        user_only: Whether only the user may start it, no model.
-        stated_licence: The licence that its front matter states, or empty.
-        licence: SPDX expression of its licence, or `unknown`.
-        key: Cache key of its index, as its publisher has built it.
-        state: SHA-256 of all that was published of it, hexadecimal.
+    `digest` is that of its SKILL.md, `stated_licence` that of its front matter or empty, `licence` an SPDX
+    expression or `unknown`, `key` the cache key of its index, `state` the SHA-256 of all that was published.
     """
 
     name: str

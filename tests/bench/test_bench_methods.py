@@ -29,7 +29,7 @@ def _methods(draw: st.DrawFn) -> Method:
     nodes = draw(st.sampled_from([None, 0, 20, ALL_NODES]))
     if nodes is None and (share is not None or tokens is not None):
         nodes = ALL_NODES
-    strategy = draw(st.sampled_from(["mmr", "density:0.3", "reranker:org/model", "navigator"]))
+    strategy = draw(st.sampled_from(["mmr", "density:0.3", "own:Strategy", "navigator"]))
     chances = st.sampled_from([None, 0.05, 0.9, 1.0] if strategy in ESTIMATING else [None])
     return Method(
         strategy=strategy,
@@ -119,7 +119,7 @@ def test_suites_hold_proper_labels_once_each(name: str) -> None:
 def test_every_strategy_without_a_model_is_compared() -> None:
     elsewhere = {label.partition(":")[0] for label in SUITES["concept"]}
     # within a budget lean pages are those of the navigator
-    assert set(METHOD_STRATEGIES) - {"reranker", "lean"} == set(OFFLINE) | elsewhere
+    assert set(METHOD_STRATEGIES) - {"lean"} == set(OFFLINE) | elsewhere
 
 
 def test_sufficiency_is_for_the_strategies_that_estimate_it() -> None:

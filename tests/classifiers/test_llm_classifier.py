@@ -40,7 +40,7 @@ __all__ = ["openai_server"]
 
 TYPES = list(NodeType)
 # settings of the classifier; all others are the endpoint's
-OWN = ("batch_size", "concurrency", "cache_dir", "progress")
+OWN = ("batch_size", "concurrency", "cache_dir")
 
 
 def fragment(ordinal: int, text: str | None = None, **fields: Any) -> Fragment:
@@ -176,7 +176,7 @@ def test_the_prompt_version_changes_with_the_prompt() -> None:
     assert (RENDERING, PROMPT_VERSION) == (1, "fe0c3521a3b8")
 
 
-# ---- concurrency and progress
+# ---- concurrency
 
 
 def test_requests_run_side_by_side_up_to_the_bound(openai_server: OpenAIServer) -> None:
@@ -185,20 +185,6 @@ def test_requests_run_side_by_side_up_to_the_bound(openai_server: OpenAIServer) 
     found = classifier_of(openai_server, batch_size=1, concurrency=3).classify(fragments(9), None)
     assert [verdict.type for verdict in found] == [TYPES[ordinal % 6] for ordinal in range(9)]
     assert openai_server.most_at_once == 3
-
-
-def test_progress_counts_batches_in_the_calling_thread(openai_server: OpenAIServer, tmp_path: Path) -> None:
-    seen: list[tuple[int, int, bool]] = []
-
-    def progress(done: int, total: int) -> None:
-        seen.append((done, total, threading.current_thread() is threading.main_thread()))
-
-    classifier = classifier_of(openai_server, batch_size=2, cache_dir=tmp_path, progress=progress)
-    classifier.classify(fragments(6), None)
-    assert seen == [(0, 3, True), (1, 3, True), (2, 3, True), (3, 3, True)]
-    seen.clear()
-    classifier.classify(fragments(6), None)
-    assert seen == [(3, 3, True)]
 
 
 # ---- retries
@@ -387,14 +373,21 @@ def test_batches_under_way_are_finished_and_kept_when_another_fails(
     assert len(list(tmp_path.iterdir())) == len(openai_server.asked) - 1
 
 
-def test_after_ctrl_c_nothing_is_paid_twice(openai_server: OpenAIServer, tmp_path: Path) -> None:
-    def interrupt(done: int, _: int) -> None:
-        if done == 2:
+def test_after_ctrl_c_nothing_is_paid_twice(
+    openai_server: OpenAIServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save = LLMClassifier._save
+
+    def save_and_interrupt(*arguments: Any) -> None:
+        save(*arguments)
+        if len(list(tmp_path.iterdir())) == 2:
             signal.raise_signal(signal.SIGINT)
 
     settings = {"batch_size": 1, "concurrency": 2, "cache_dir": tmp_path}
-    with pytest.raises(KeyboardInterrupt):
-        classifier_of(openai_server, progress=interrupt, **settings).classify(fragments(30), None)
+    with monkeypatch.context() as patch:
+        patch.setattr(LLMClassifier, "_save", save_and_interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            classifier_of(openai_server, **settings).classify(fragments(30), None)
     assert 2 <= len(openai_server.asked) < 30
     assert len(list(tmp_path.iterdir())) == len(openai_server.asked)
     classifier_of(openai_server, **settings).classify(fragments(30), None)

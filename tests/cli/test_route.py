@@ -1,7 +1,5 @@
 """`skillpager route`, and what `skillpager index` prepares for it."""
 
-import sqlite3
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -71,17 +69,9 @@ def test_indexing_prepares_routes(env: dict[str, str], tmp_path: Path) -> None:
     assert WordIndex(words).search([]).holders("description", ["topic"]).tolist() == [70]
 
 
-def test_the_cache_commands_know_the_catalog(env: dict[str, str], tmp_path: Path) -> None:
-    catalog = tmp_path / "cache" / "indexes" / "catalog.db"
+def test_clearing_the_cache_clears_the_catalog(env: dict[str, str], tmp_path: Path) -> None:
+    folder = tmp_path / "cache" / "indexes"
     invoke("route", QUERY, SAMPLES, env=env)
-    assert invoke("cache", "verify", env=env).code == 0
-    data = catalog.read_bytes()
-    catalog.write_bytes(b"?" + data[1:])
-    damaged = invoke("cache", "verify", "--json", env=env)
-    assert damaged.code == 1
-    assert [(each["key"], each["name"]) for each in damaged.json["damaged"]] == [("", str(catalog))]
-    catalog.write_bytes(data)
+    assert {path.name for path in folder.iterdir()} >= {"catalog.json", "words"}
     assert invoke("cache", "clear", "--yes", env=env).code == 0
-    assert invoke("cache", "verify", env=env).code == 0
-    with closing(sqlite3.connect(catalog)) as connection:
-        assert connection.execute("SELECT count(*) FROM readings").fetchone() == (0,)
+    assert {path.name for path in folder.iterdir()} == {"index.db"}

@@ -26,7 +26,7 @@ EVERYTHING = {
     "imagePullSecrets": [{"name": "registry"}],
     "ingress": {"enabled": True, "className": "nginx", "host": "skills.test", "tlsSecret": "tls"},
     "otel": {"endpoint": "http://collector:4318"},
-    "extraArgs": ["--allow-models"],
+    "extraArgs": ["--verbose"],
     "allowedHosts": ["skills.internal"],
     "nodeSelector": {"disk": "ssd"},
     "tolerations": [{"key": "a", "operator": "Exists"}],

@@ -23,6 +23,7 @@ from openai_server import (
 )
 from skillpager.encoders.openai import OpenAIEncoder
 from skillpager.errors import EncoderError
+from skillpager.factories import make_encoder
 from skillpager.settings import Settings
 from skillpager.types import Encoder, FloatArray
 
@@ -113,7 +114,7 @@ def test_the_settings_name_address_key_and_variable(openai_server: OpenAIServer)
     openai_server.respond = always(error(401, f"Incorrect API key provided: {KEY}"))
     settings = Settings(embed_base_url=openai_server.base_url, embed_api_key=KEY)
     with pytest.raises(EncoderError, match=r"refused the API key.* SKILLPAGER_EMBED_API_KEY"):
-        OpenAIEncoder.from_settings(settings, "tiny").encode_query("how?")
+        make_encoder("openai:tiny", settings).encode_query("how?")
     assert openai_server.asked[0].authorization == f"Bearer {KEY}"
 
 

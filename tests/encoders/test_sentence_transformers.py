@@ -35,7 +35,7 @@ def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_sentence_transformers_model_gives_unit_rows_in_order(tiny_model: Path) -> None:
-    encoder = SentenceTransformersEncoder(str(tiny_model), device="cpu")
+    encoder = SentenceTransformersEncoder(str(tiny_model))
     assert encoder.id == f"sentence-transformers:{tiny_model}"
     assert encoder.dim == 16
     texts = TEXTS[:-1]  # tokenizers of others refuse half a character
@@ -47,7 +47,7 @@ def test_a_sentence_transformers_model_gives_unit_rows_in_order(tiny_model: Path
 
 
 def test_the_prompt_for_queries_is_used(tiny_model: Path) -> None:
-    encoder = SentenceTransformersEncoder(str(tiny_model), device="cpu")
+    encoder = SentenceTransformersEncoder(str(tiny_model))
     query = encoder.encode_query("check the logs")
     assert query.shape == (16,)
     plain, prompted = encoder.encode_documents(["check the logs", "question: check the logs"])
@@ -56,7 +56,7 @@ def test_the_prompt_for_queries_is_used(tiny_model: Path) -> None:
 
 
 def test_a_model_that_gives_no_numbers_is_reported(tiny_model: Path) -> None:
-    encoder = SentenceTransformersEncoder(str(tiny_model), device="cpu")
+    encoder = SentenceTransformersEncoder(str(tiny_model))
     for weight in encoder._loaded().parameters():
         weight.data.fill_(float("nan"))
     with pytest.raises(EncoderError, match=r"cannot embed 1 texts .*not a number"):

@@ -75,7 +75,6 @@ def test_where_nothing_fits_it_is_said(client: httpx.Client) -> None:
 @pytest.mark.parametrize(
     ("fields", "status", "says"),
     [
-        ({"query": QUERY, "strategy": "reranker:m"}, 403, "loads a model or calls an endpoint"),
         ({"query": QUERY, "strategy": "os:system"}, 422, "Unknown strategy"),
         ({"query": QUERY, "max_skills": 0}, 422, "max_skills"),
         ({"query": QUERY, "folder": True}, 422, "folder: Extra inputs"),

@@ -43,7 +43,7 @@ def ask(client: httpx.Client, query: str) -> httpx.Response:
 def wait_until_taken(service: Running, requests: int) -> None:
     """Wait until so many requests are worked on or wait."""
     deadline = time.monotonic() + TIME_LIMIT
-    while service.service.pool.taken != requests:
+    while service.service.taken != requests:
         assert time.monotonic() < deadline
         time.sleep(0.01)
 

@@ -28,7 +28,7 @@ def client(pager: SkillPager) -> Iterator[httpx.Client]:
 
 @pytest.fixture(scope="module")
 def open_client(pager: SkillPager) -> Iterator[httpx.Client]:
-    options = ServerOptions(port=0, allow_models=True)
+    options = ServerOptions(port=0, max_tokens=900)
     with running(pager, options) as service:
         yield service.client
 
@@ -136,25 +136,13 @@ def test_strategies_say_what_they_heed(client: httpx.Client) -> None:
         "name": "diversity",
         "kind": "a number",
         "sample": "0.5",
-        "required": False,
     }
-    closed = {name for name, each in told.items() if each["problem"]}
-    assert closed == {"reranker"}
-
-
-def test_models_of_others_are_the_owners_to_allow(client: httpx.Client, open_client: httpx.Client) -> None:
-    asked = {**ASKED, "strategy": "reranker:evil/model"}
-    refused = client.post("/v1/page", json=asked)
-    assert refused.status_code == 403
-    assert "--allow-models" in refused.json()["detail"]
-    # allowed, it is tried: here its package or its model is missing
-    tried = open_client.post("/v1/page", json=asked).json()
-    assert tried["error"] in ("MissingExtraError", "StrategyError")
+    assert not any(each["problem"] for each in told.values())
 
 
 def test_about_tells_what_is_allowed(client: httpx.Client, open_client: httpx.Client) -> None:
     closed, opened = (each.get("/v1/about").json() for each in (client, open_client))
-    assert (closed["allow_models"], opened["allow_models"]) == (False, True)
+    assert (closed["max_tokens"], opened["max_tokens"]) == (None, 900)
     assert closed["encoder"].startswith("builtin")
 
 

@@ -2,6 +2,7 @@
 
 import gzip
 import signal
+import sys
 import threading
 from collections import defaultdict
 from collections.abc import Iterator
@@ -13,14 +14,14 @@ import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from cli_process import SAMPLES, environment, hide, run
 from http_running import ASKED, child
-from skillpager.errors import install_command
 
 TRACE, PARENT = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 SECRET = "s3cret-token"
 HEADERS = {"Authorization": f"Bearer {SECRET}", "traceparent": f"00-{TRACE}-{PARENT}-01"}
 QUERY = str(ASKED["query"])
+# as the documentation starts the service
+LAUNCHER = str(Path(sys.executable).with_name("opentelemetry-instrument"))
 
 # what was sent to each path
 Received = dict[str, list[bytes]]
@@ -56,8 +57,14 @@ def received(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     folder = tmp_path_factory.mktemp("telemetry")
     changes = {"OTEL_SEMCONV_STABILITY_OPT_IN": request.param} if request.param else {}
     with receiving() as (url, sent):
-        variables = {**changes, "OTEL_EXPORTER_OTLP_ENDPOINT": url}
-        with child(folder, "--otel", "--token", SECRET, **variables) as service:
+        variables = {
+            **changes,
+            "OTEL_EXPORTER_OTLP_ENDPOINT": url,
+            "OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf",
+            "OTEL_SERVICE_NAME": "skillpager",
+            "OTEL_PYTHON_FASTAPI_EXCLUDED_URLS": "livez$,readyz$",
+        }
+        with child(folder, "--token", SECRET, launcher=[LAUNCHER], **variables) as service:
             service.client.post("/v1/page", json=ASKED, headers=HEADERS).raise_for_status()
             service.client.post("/v1/ask", json={"query": QUERY}, headers=HEADERS).raise_for_status()
             assert service.client.get("/v1/skills").status_code == 401
@@ -85,12 +92,3 @@ def test_no_query_text_or_token_is_sent(received: Received) -> None:
     for text in (QUERY, QUERY.replace(" ", "+"), QUERY.replace(" ", "%20"), SECRET, "pg_restore"):
         assert text.encode() not in sent
     assert b"postgres" not in sent
-
-
-def test_without_the_extra_it_says_what_to_install(tmp_path: Path) -> None:
-    hidden = hide(tmp_path / "hidden", "opentelemetry.instrumentation.fastapi")
-    env = environment(tmp_path / "cache", PYTHONPATH=hidden)
-    done = run("serve", SAMPLES, "--otel", "--port", "0", env=env)
-    assert done.code == 1
-    assert install_command("otel") in done.err
-    assert len(done.err.splitlines()) == 1

@@ -10,7 +10,6 @@ from pydantic_ai.models.test import TestModel
 
 from conftest import SAMPLES
 from skillpager import SkillPager
-from skillpager.errors import SettingsError
 from skillpager.integrations import pydantic_ai
 from skillpager.integrations.retrieval import library_of, shared_pager
 from skillpager.integrations.tools import SkillTools
@@ -65,8 +64,6 @@ def test_published_skills_are_retrieved_as_those_of_folders(retrieve: Retrieve, 
     assert text == page.text
     # the next process of this host need not read the words again
     assert any((far.settings.cache_dir / INDEX_FOLDER / "words").iterdir())
-    assert retrieve(BOTH, folders=[], published="none", pager=far) == []
-    assert retrieve(BOTH, folders=[], published="team", pager=far) == []
 
 
 @pytest.mark.usefixtures("_settings_of_host")
@@ -74,16 +71,6 @@ def test_published_skills_are_retrieved_as_those_of_folders(retrieve: Retrieve, 
 def test_the_settings_name_store_and_library(retrieve: Retrieve, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SKILLPAGER_LIBRARY", "team")
     assert {data["skill"] for _, data, _ in retrieve(BOTH, folders=[])} == {"git-bisect"}
-
-
-@pytest.mark.parametrize("retrieve", RETRIEVERS)
-def test_a_library_without_a_database_is_refused(retrieve: Retrieve, pager: SkillPager) -> None:
-    with pytest.raises(
-        SettingsError, match=r"published is 'team', but the store has no libraries.*SKILLPAGER"
-    ):
-        retrieve(BOTH, folders=[SAMPLES], pager=pager, published="team")
-    with pytest.raises(ValueError, match="up to 64 letters"):
-        retrieve(BOTH, folders=[SAMPLES], pager=pager, published="a team")
 
 
 def test_an_agents_tools_read_published_skills(far: SkillPager) -> None:

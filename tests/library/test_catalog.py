@@ -4,9 +4,7 @@ import logging
 import os
 import random
 import shutil
-import sqlite3
 import time
-from contextlib import closing
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from unittest.mock import Mock
@@ -114,8 +112,7 @@ def test_what_is_in_no_folder_any_more_leaves_the_catalog(skills: Path, cache: P
     write(skills, 99)
     assert names(route(library, "topic99")) == ["skill-99"]
     assert library._words.search_skills(library.skills()).holders("body", ["skill"]).tolist() == [1]
-    with closing(sqlite3.connect(cache / "catalog.db")) as connection:
-        assert connection.execute("SELECT count(*) FROM readings").fetchone() == (1,)
+    assert list(Catalog(cache).readings()) == [skills / "skill-99"]
 
 
 def test_libraries_of_one_cache_know_nothing_of_each_other(skills: Path, cache: Path, tmp_path: Path) -> None:
@@ -186,16 +183,14 @@ def test_damage_is_noticed_and_made_good(
     elif damage == "meta.json":
         (words / damage).write_text("{")
     elif damage == "catalog":
-        (cache / "catalog.db").write_bytes(b"no database at all" * 100)
+        Catalog(cache).path.write_bytes(b"no JSON at all" * 100)
     else:
-        with closing(sqlite3.connect(cache / "catalog.db")) as connection, connection:
-            connection.execute("UPDATE readings SET reading = 'x'")
-    assert bool(Catalog(cache).faults()) == (damage == "catalog")
+        Catalog(cache).path.write_text('[1, {"x": 1}]')
     for _ in range(2):
         assert same_routes(library_of(skills, cache).route("topic7"), expected)
-    assert Catalog(cache).faults() == []
-    logged = sum("again" in record.message or "damaged" in record.message for record in caplog.records)
-    assert logged == (damage != "readings")
+    assert len(Catalog(cache).readings()) == 12
+    logged = sum("again" in record.message for record in caplog.records)
+    assert logged == (damage not in ("catalog", "readings"))
 
 
 def test_what_cannot_be_stored_stays_in_memory_with_one_warning(
@@ -249,7 +244,7 @@ def test_kills_leave_a_whole_catalog(processes: Processes, skills: Path, cache: 
         child.kill()
         child.join()
         child.close()
-        assert Catalog(cache).faults() == []
+        assert len(Catalog(cache).readings()) >= 12
     library = library_of(skills, cache)
     assert names(library.route("topic1000", k=1)) == ["skill-1000"]
     assert names(library.route("topic7", k=1)) == ["skill-7"]

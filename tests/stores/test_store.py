@@ -18,7 +18,7 @@ import pytest
 from index_builder import assert_same_index, build_index
 from messages import raises
 from skillpager.errors import StoreError
-from skillpager.stores.sqlite import SCHEMA, Database, SqliteStore
+from skillpager.stores.sqlite import APPLICATION_ID, VERSION, SqliteStore
 from skillpager.types import SkillIndex, Span
 
 FORMAT = Path(__file__).parents[2] / "docs" / "design.md"
@@ -200,7 +200,7 @@ def make_database(path: Path, statement: str) -> None:
 
 
 IN_THE_WAY: dict[str, Callable[[Path], object]] = {
-    "a newer file": lambda path: make_database(path, f"PRAGMA user_version = {SCHEMA.version + 1}"),
+    "a newer file": lambda path: make_database(path, f"PRAGMA user_version = {VERSION + 1}"),
     "another program": lambda path: make_database(path, "CREATE TABLE bookmarks (url TEXT)"),
     "a file in place of the folder": lambda path: path.parent.write_text("not a folder"),
     "a folder in place of the file": lambda path: path.mkdir(parents=True),
@@ -251,13 +251,9 @@ def test_a_file_without_permission(open_folder: Path, without_privileges: Callab
 
 def test_a_full_file_keeps_what_it_has(folder: Path) -> None:
     (index,) = filled(folder, "one")
-
-    def overfill(connection: sqlite3.Connection) -> None:
-        connection.execute("PRAGMA max_page_count = 1").fetchall()
-        connection.execute("UPDATE indexes SET data = zeroblob(1000000)")
-
+    overfill = ("PRAGMA max_page_count = 1", ()), ("UPDATE indexes SET data = zeroblob(1000000)", ())
     with raises(StoreError):
-        Database(folder / "index.db", schema=SCHEMA).write(overfill)
+        SqliteStore(folder)._write(*overfill)
     with closing(SqliteStore(folder)) as store:
         assert_same_index(store.load(index.key, index.skill), index)
 
@@ -273,8 +269,8 @@ def test_an_older_file_is_emptied(folder: Path, store: SqliteStore) -> None:
         connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
         connection.execute("CREATE TABLE indexes (id INTEGER PRIMARY KEY, key TEXT NOT NULL)")
         connection.execute("CREATE TABLE nodes (index_id INTEGER REFERENCES indexes (id), note TEXT)")
-        connection.execute(f"PRAGMA application_id = {SCHEMA.application_id}")
-        connection.execute(f"PRAGMA user_version = {SCHEMA.version - 1}")
+        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        connection.execute(f"PRAGMA user_version = {VERSION - 1}")
     assert store.load(index.key, index.skill) is None
     assert store.verify() == []
     store.save(index)

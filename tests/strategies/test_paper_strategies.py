@@ -27,7 +27,6 @@ from skillpager.strategies.baselines.graph import (
 )
 from skillpager.strategies.mmr import ConceptOnly, Density, ExecOnly
 from skillpager.strategies.navigator.strategy import Navigator
-from skillpager.strategies.registry import is_local
 from skillpager.types import (
     Budget,
     Edge,
@@ -323,20 +322,6 @@ def test_an_empty_pool_is_an_empty_page_that_says_so(pager: SkillPager, style: S
 
 
 # ---- every local strategy
-
-
-@pytest.mark.parametrize(
-    ("strategy", "local"),
-    [
-        ("mmr", True),
-        ("density:0.3", True),
-        ("reranker", False),
-        ("reranker:mmr", False),
-        (":mmr", False),
-    ],
-)
-def test_local_is_what_needs_no_other_model(strategy: str, local: bool) -> None:
-    assert is_local(strategy) is local
 
 
 PAGED = [SAMPLES / name for name in ("kubernetes-debugging", "postgres-backup", "git-bisect")]

@@ -13,14 +13,13 @@ import pytest
 from constructs import CONSTRUCTS
 from fuzz_runs import cpu_limit
 from page_claims import assert_tiles
-from plain_parts import plain_pager
+from plain_parts import NoStore, plain_pager
 from skillpager import SkillPager
 from skillpager.classifiers.features import describe
 from skillpager.errors import SkillPagerError
 from skillpager.parsing.fragments import split_skill
 from skillpager.parsing.markdown import link_targets
 from skillpager.parsing.skill import skill_from_text
-from skillpager.stores.sql import NoStore
 from skillpager.types import Fragment
 from torture_scale import Torture
 

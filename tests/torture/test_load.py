@@ -32,10 +32,10 @@ from http_running import child as http_child
 from mcp import Client
 from mcp_clients import child as mcp_child
 from mcp_clients import http_server
+from plain_parts import NoStore
 from skillpager import SkillPager
 from skillpager.parsing.skill import skill_from_text
 from skillpager.settings import Settings
-from skillpager.stores.sql import NoStore
 from torture_scale import Torture
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="memory is read as on Linux")

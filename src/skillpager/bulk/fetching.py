@@ -157,11 +157,7 @@ class _TarReader:
     """Reads a tar archive from its beginning to its end, and nothing beyond a limit that moves along.
 
     `tarfile` itself reads headers whole, however large they say they are, goes back if one says so, and
-    decompresses whatever it passes over.
-
-    Attributes:
-        limit: The position up to which may be read.
-        last: The bytes that were read last.
+    decompresses whatever it passes over. `last` are the bytes that were read last.
     """
 
     def __init__(self, data: IO[bytes], intake: Intake) -> None:

@@ -45,19 +45,10 @@ RAY_ENVIRONMENT = {
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The result of indexing a skill.
+    """The result of indexing a skill: where it was read, the cache key of its index, its size, warnings.
 
-    Attributes:
-        place: Where it was read, for people.
-        name: Its name.
-        key: Cache key of its index.
-        nodes: Number of nodes.
-        tokens: Tokens of all of it.
-        seconds: How long building took.
-        cached: Whether it was in the store before.
-        stored: Whether it is in the store after the run, and `finished` did not fail.
-        warnings: Those of reading it.
-        error: What failed; None if nothing did.
+    `seconds` is how long building took, `cached` whether it was in the store before, `stored` whether it is
+    there after the run and `finished` did not fail, `error` what failed.
     """
 
     place: str
@@ -86,13 +77,7 @@ Submit = Callable[[Task], Future[Outcome]]
 
 @dataclass(frozen=True, slots=True)
 class Workers:
-    """Workers of one kind.
-
-    Attributes:
-        count: How many tasks they work on at a time.
-        open: Starts `count` or fewer of them, which take tasks until the context ends.
-        deaths: The exceptions of a task whose worker died.
-    """
+    """Workers of one kind: how many there are, what starts some of them, and the exceptions of dead ones."""
 
     count: int
     open: Callable[[int], AbstractContextManager[Submit]]

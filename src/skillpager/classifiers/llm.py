@@ -9,7 +9,7 @@ Reference: paper §3.1, Node Classification (there with batches of 20).
 import hashlib
 import json
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from importlib.resources import files
 from pathlib import Path
@@ -45,21 +45,12 @@ PROMPT_VERSION = hashlib.sha256(_PROMPT.encode()).hexdigest()[:12]
 
 
 class LLMClassifier:
-    """A chat model as classifier. Thread-safe.
+    """A chat model as classifier, which reads no rows. Thread-safe.
 
-    Args:
-        endpoint: The model.
-        batch_size: Fragments per request.
-        concurrency: Most requests at a time.
-        cache_dir: Folder where finished batches are saved, created if needed; None to save none.
-        progress: Called in the calling thread with the number of finished batches and of all batches, at
-            the start and after each batch.
-
-    Attributes:
-        embedding: None, because no rows are read.
+    Finished batches are saved in `cache_dir`, which is made if needed; None saves none.
 
     Raises:
-        ValueError: `batch_size` or `concurrency` is below 1.
+        ValueError: `batch_size`, in fragments, or `concurrency`, in requests, is below 1.
     """
 
     embedding: str | None = None
@@ -71,7 +62,6 @@ class LLMClassifier:
         batch_size: int = LLM_BATCH_SIZE,
         concurrency: int = LLM_CONCURRENCY,
         cache_dir: Path | None = None,
-        progress: Callable[[int, int], None] | None = None,
     ) -> None:
         if batch_size < 1 or concurrency < 1:
             raise ValueError(f"batch_size and concurrency must be at least 1: {batch_size}, {concurrency}")
@@ -79,7 +69,6 @@ class LLMClassifier:
         self._batch_size = batch_size
         self._concurrency = concurrency
         self._cache_dir = cache_dir
-        self._report = progress or (lambda *_: None)
 
     @property
     def id(self) -> str:
@@ -105,16 +94,13 @@ class LLMClassifier:
         messages = [batch_message(fragments, start, start + self._batch_size) for start in starts]
         found = [self._saved(message, len(batch)) for batch, message in zip(batches, messages, strict=True)]
         missing = [number for number, verdicts in enumerate(found) if verdicts is None]
-        saved = len(batches) - len(missing)
-        self._report(saved, len(batches))
         with ThreadPoolExecutor(self._concurrency, "skillpager-llm") as pool:
             pending = {
                 pool.submit(self._ask, batches[number], messages[number]): number for number in missing
             }
             try:
-                for done, future in enumerate(as_completed(pending), saved + 1):
+                for future in as_completed(pending):
                     found[pending[future]] = future.result()
-                    self._report(done, len(batches))
             except BaseException:
                 # a failure or Ctrl-C: requests under way are paid for, so they are awaited and saved
                 pool.shutdown(cancel_futures=True)
@@ -176,11 +162,7 @@ class LLMClassifier:
 
 
 def read_verdicts(data: object, count: int) -> list[Classification]:
-    """Return the verdicts of an answer in the order of their indexes.
-
-    Args:
-        data: Decoded JSON: `{"answers": [{"index", "type", "confidence"}, …]}` or the bare list.
-        count: Number of fragments in the batch.
+    """Return the verdicts on `count` fragments, in order, of `{"answers": [{"index", …}]}` or the bare list.
 
     Raises:
         ValueError: An item is missing, repeated, of unknown type or out of range.

@@ -39,12 +39,7 @@ CLASSIFIER_ID = "local-4"
 
 @dataclass(eq=False)
 class LocalClassifier:
-    """Types fragments offline, with the model in the package.
-
-    Attributes:
-        path: File of the weights, which are read on first use; by default the shipped one.
-        id: Name of the model.
-    """
+    """Types fragments offline, with the weights in a file, by default the shipped one, read on first use."""
 
     path: Path = MODEL
     id = CLASSIFIER_ID
@@ -95,15 +90,7 @@ class LocalClassifier:
 
 
 def assemble(fragments: Sequence[Fragment], head: FloatArray) -> FloatArray:
-    """Return the input of the network: logits of the type head, then features of words, shape and place.
-
-    Args:
-        fragments: All fragments of one skill, in document order.
-        head: `(n, 6)` logits of the type head.
-
-    Returns:
-        `(n, 6 + len(features.NAMES))` float32.
-    """
+    """Return `(n, 6 + len(NAMES))` float32: `(n, 6)` logits of the type head, then `features.describe`."""
     # its patterns take 15 ms to compile, which the page of an indexed skill need not wait for
     from skillpager.classifiers.features import describe
 

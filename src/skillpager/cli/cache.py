@@ -59,7 +59,7 @@ def info(place: StoreOptions, as_json: AsJson = False) -> None:
 @app.command()
 @reported
 def verify(place: StoreOptions, as_json: AsJson = False) -> None:
-    """Check every stored index, and what routing has stored of skills, and list what is damaged.
+    """Check every stored index, and list what is damaged.
 
     Nothing is changed. The exit code is 1 if an index is damaged.
 
@@ -67,12 +67,8 @@ def verify(place: StoreOptions, as_json: AsJson = False) -> None:
     Examples:
       skillpager cache verify
     """
-    from skillpager.stores.sql import DamagedEntry  # numpy
-
-    opened, catalog = _open(place)
+    opened, _ = _open(place)
     damaged = opened.verify() if opened.exists() else []
-    if catalog.path.exists():
-        damaged += [DamagedEntry("", str(catalog.path), fault) for fault in catalog.faults()]
     if as_json:
         print_json({"damaged": [to_json(each) for each in damaged]})
     elif damaged:
@@ -98,8 +94,7 @@ def clear(place: StoreOptions, yes: Yes = False) -> None:
     count = counted(len(opened.entries()), "index", "indexes")
     confirm(f"Delete {count} in {opened.place}?", yes=yes, remedy="add --yes to delete all stored indexes")
     opened.clear()
-    if catalog.path.exists():
-        catalog.clear()
+    catalog.clear()
     note(f"{count} deleted")
 
 

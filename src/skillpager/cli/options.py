@@ -36,7 +36,7 @@ StrategyName = Annotated[
         metavar="NAME",
         help="How nodes are picked: navigator (default), lean, mmr, topk, full, head, sections, bm25, "
         "hybrid, dpp, msd or cover. Baselines of the paper: greedy_graph[:GAIN], topk_dependency, "
-        "mmr_graph, exec_only, concept_only, density[:SHARE]. With a further model: reranker:MODEL. "
+        "mmr_graph, exec_only, concept_only, density[:SHARE]. "
         "MODULE:NAME is one of your own.",
     ),
 ]

@@ -84,7 +84,7 @@ def serve(folders: SkillFolders = None, *, limits: ServerOptions, options: Index
     \b
     Examples:
       skillpager serve examples/skills
-      skillpager serve examples/skills --port 0 --allow-models
+      skillpager serve examples/skills --port 0 --max-tokens 2000
       skillpager serve examples/skills --port 0 --workers 2
     """
     for package in ("fastapi", "uvicorn", "prometheus_fastapi_instrumentator"):
@@ -110,8 +110,7 @@ def serve(folders: SkillFolders = None, *, limits: ServerOptions, options: Index
     finally:
         library.close()
     if not finished:
-        # threads that still work would hold up an ordinary exit; the store is always whole
-        os._exit(0)
+        os._exit(0)  # threads that still work would hold up an ordinary exit; the store is always whole
 
 
 def _open_again(listen: Callable[[], None], folders: Sequence[Path], options: IndexOptions) -> Library:

@@ -37,16 +37,12 @@ Span = tuple[int, int]  # of word pieces: the first, and the end
 
 
 class BuiltinEncoder:
-    """The shipped model. Thread-safe; the weights are loaded at the first text.
+    """The shipped model, or another in a folder. Thread-safe; the weights are loaded at the first text.
 
-    A row depends on its text alone: not on the texts beside it, their order or the number of threads.
-    A text counts up to its `MAX_PIECES`th word piece and `MAX_CHARACTERS`th character. Encoding raises
-    `EncoderError` if the model's files are missing or damaged.
-
-    Args:
-        folder: The folder of `model.onnx` and `tokenizer.json`.
-        id: Name of the weights and their version; by default that of the shipped ones, or for another folder
-            one made of a hash of its files.
+    A row depends on its text alone: not on the texts beside it, their order or the number of threads. A text
+    counts up to its `MAX_PIECES`th word piece and `MAX_CHARACTERS`th character. Encoding raises
+    `EncoderError` if the model's files are missing or damaged. `id` is made of a hash of another folder's
+    files.
 
     Raises:
         EncoderError: Another folder than that of the shipped model lacks a file.
@@ -92,12 +88,7 @@ class BuiltinEncoder:
         return row
 
     def encode_query_parts(self, text: str, parts: Sequence[str]) -> FloatArray:
-        """Return `(1 + len(parts), 384)`: the row of a query, then those of its parts as they stand in it.
-
-        Args:
-            text: The query.
-            parts: Slices of it, in order; none overlaps another.
-        """
+        """Return `(1 + len(parts), 384)`: the rows of a query and, within it, of slices in order."""
         (encoding,) = self._model.tokenize([text])
         return self._pooled([encoding.ids], [part_spans(encoding, text, parts)])
 
@@ -119,12 +110,7 @@ class BuiltinEncoder:
         )
 
     def _pooled(self, texts: Sequence[Sequence[int]], spans: Sequence[Sequence[Span]]) -> FloatArray:
-        """Return a unit row for each span of each text, one text behind the other.
-
-        Args:
-            texts: Word pieces, with [CLS] and [SEP].
-            spans: Of each text: the first piece and the end of each span.
-        """
+        """Return a unit row for each span of the word pieces of each text, one text behind the other."""
         _, session = self._model.loaded
         starts = np.cumsum([0, *map(len, spans)])
         rows = np.empty((starts[-1], DIM), np.float32)

@@ -35,9 +35,6 @@ class OnnxEncoder:
     A row depends on its text alone, which counts up to the length of the tokenizer, `MAX_PIECES` word
     pieces if it has none. Encoding raises `EncoderError` if the files are damaged or do not fit each other.
 
-    Args:
-        folder: The folder.
-
     Raises:
         EncoderError: A file is missing, or the pooling is another one.
     """

@@ -1,13 +1,11 @@
 """Embeddings from any OpenAI-compatible endpoint: OpenAI, Ollama, vLLM and the like."""
 
 from collections.abc import Sequence
-from typing import Self
 
 import numpy as np
 
 from skillpager.errors import EncoderError
 from skillpager.remote.endpoint import Endpoint, EndpointError, sendable
-from skillpager.settings import Settings
 from skillpager.types import FloatArray
 
 BATCH_SIZE = 64  # texts in one request
@@ -23,33 +21,11 @@ class OpenAIEncoder:
     A text is cut at `MAX_TEXT_CHARS` characters; an empty one is sent as a space, because endpoints refuse
     it. Methods raise `EncoderError` if the endpoint gives no usable answer, `MissingExtraError` without
     openai's client.
-
-    Args:
-        endpoint: The model.
     """
 
     def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint = endpoint
         self._dim: int | None = None
-
-    @classmethod
-    def from_settings(cls, settings: Settings, model: str) -> Self:
-        """Return the encoder `model` at the endpoint of the settings, without a request.
-
-        Raises:
-            SettingsError: The model is empty, or endpoint or key cannot be used.
-        """
-        return cls(
-            Endpoint(
-                model,
-                base_url=settings.embed_base_url,
-                api_key=settings.embed_api_key,
-                key_variable="SKILLPAGER_EMBED_API_KEY",
-                purpose="The openai encoder",
-                timeout=TIMEOUT,
-                max_retries=MAX_RETRIES,
-            )
-        )
 
     @property
     def id(self) -> str:

@@ -8,7 +8,6 @@ import numpy as np
 
 from skillpager.encoders.openai import unit_rows
 from skillpager.errors import EncoderError, require_extra
-from skillpager.remote.hub import no_progress_bars, reason_of
 from skillpager.types import FloatArray
 
 if TYPE_CHECKING:
@@ -25,11 +24,10 @@ class SentenceTransformersEncoder:
 
     Args:
         model: Name on the hub, such as `BAAI/bge-m3`, or the path of a folder.
-        device: Where it runs, such as `cpu`, `cuda` or `mps`; None for the best available.
     """
 
-    def __init__(self, model: str, *, device: str | None = None) -> None:
-        self._name, self._device = model, device
+    def __init__(self, model: str) -> None:
+        self._name = model
         self._model: SentenceTransformer | None = None
         # held while encoding too: fast tokenizers refuse a second thread
         self._lock = threading.RLock()
@@ -66,7 +64,7 @@ class SentenceTransformersEncoder:
         except (RuntimeError, ValueError) as error:
             raise EncoderError(
                 f'The sentence-transformers model "{self._name}" cannot embed {len(texts)} texts '
-                f"({reason_of(error)}): choose another model or another device."
+                f"({_reason_of(error)}): choose another model."
             ) from error
 
     def _loaded(self) -> "SentenceTransformer":
@@ -75,16 +73,25 @@ class SentenceTransformersEncoder:
                 return self._model
             purpose = f'The encoder "{self.id}"'
             package = require_extra("sentence_transformers", extra="st", purpose=purpose)
-            with no_progress_bars(purpose):
-                try:
-                    model: SentenceTransformer = package.SentenceTransformer(self._name, device=self._device)
-                # the type depends on which of four packages finds the fault
-                except Exception as error:
-                    raise EncoderError(
-                        f'The sentence-transformers model "{self._name}" cannot be loaded '
-                        f"({reason_of(error)}): give the name of a model on the Hugging Face hub, such as "
-                        "BAAI/bge-m3, or the path of a folder that holds one; without network it must have "
-                        "been downloaded before."
-                    ) from error
+            bars = require_extra("transformers.utils.logging", extra="st", purpose=purpose)
+            shown = bars.is_progress_bar_enabled()
+            bars.disable_progress_bar()
+            try:
+                model: SentenceTransformer = package.SentenceTransformer(self._name)
+            # the type depends on which of four packages finds the fault
+            except Exception as error:
+                raise EncoderError(
+                    f'The sentence-transformers model "{self._name}" cannot be loaded ({_reason_of(error)}): '
+                    "give the name of a model on the Hugging Face hub, such as BAAI/bge-m3, or the path of a "
+                    "folder that holds one; without network it must have been downloaded before."
+                ) from error
+            finally:
+                if shown:
+                    bars.enable_progress_bar()
             self._model = model
             return model
+
+
+def _reason_of(error: Exception) -> str:
+    """Return the first line of an error, or its type if it says nothing."""
+    return str(error).strip().partition("\n")[0] or type(error).__name__

@@ -43,9 +43,8 @@ def digest_of(node: Node) -> str:
 def notes_in(data: object, digests: Mapping[str, str] | None = None) -> tuple[Notes, list[str]]:
     """Return the notes in untrusted JSON, and why entries are left out, each after the id of its node.
 
-    Args:
-        data: `{"nodes": [{"id", "asks", "with"}, …]}`.
-        digests: Digest of each node by its id; None if digests stand in place of ids.
+    The JSON is `{"nodes": [{"id", "asks", "with"}, …]}`; without `digests` by id, digests stand in place of
+    ids.
 
     Raises:
         ValueError: There is no list of nodes.

@@ -220,12 +220,10 @@ def _last(positions: Sequence[int], start: int, end: int) -> list[int]:
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """The names of the sections of a skill; a name is tokens joined by spaces.
+    """The names of the sections of a skill, tokens joined by spaces, and their beginnings in tokens.
 
-    Attributes:
-        places: The first section with a name within a trail; the empty trail is the whole skill.
-        beginnings: Every name and every beginning of a name, in whole tokens.
-        anchors: Sections by file and anchor, built as code hosts do; a file has the anchor "".
+    `places` has the first section with a name within a trail; the empty trail is the whole skill. `anchors`
+    has sections by file and anchor, built as code hosts do; a file has the anchor "".
     """
 
     places: dict[tuple[Trail, str], Section] = field(default_factory=dict)

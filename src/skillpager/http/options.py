@@ -6,7 +6,7 @@ from typing import Annotated
 
 from typer import Option
 
-from skillpager.errors import SettingsError, require_extra
+from skillpager.errors import SettingsError
 
 DEFAULT_HOST = "127.0.0.1"
 DEFAULT_PORT = 8765
@@ -43,13 +43,6 @@ class ServerOptions:
             help="Further host name under which clients reach the service; may be repeated.",
         ),
     ] = None
-    allow_models: Annotated[
-        bool,
-        Option(
-            "--allow-models",
-            help="Let requests choose strategies that load a model or call an LLM endpoint.",
-        ),
-    ] = False
     max_tokens: Annotated[
         int | None,
         Option("--max-tokens", metavar="N", min=1, help="Longest page, for any request. [default: none]"),
@@ -60,22 +53,10 @@ class ServerOptions:
     threads: Annotated[
         int, Option(metavar="N", min=1, help="Number of requests that each process answers in parallel.")
     ] = DEFAULT_THREADS
-    telemetry: Annotated[
-        bool,
-        Option(
-            "--otel",
-            help="Send traces and metrics by OpenTelemetry's protocol; the variables OTEL_… say where to.",
-        ),
-    ] = False
 
 
 def check_options(options: ServerOptions) -> None:
-    """Raise an error if the service cannot run with these options.
-
-    Raises:
-        SettingsError: The token cannot be sent in a header, or is missing beyond loopback.
-        MissingExtraError: OpenTelemetry's packages are wanted and not installed.
-    """
+    """Raise a `SettingsError` if the service cannot run with these options."""
     token = options.token
     if token is not None and not (token.isascii() and token.isprintable() and token.split() == [token]):
         raise SettingsError(
@@ -87,9 +68,6 @@ def check_options(options: ServerOptions) -> None:
             f"The service would be open to everyone who reaches {options.host}: set a secret with "
             "SKILLPAGER_SERVER_TOKEN (or --token), or listen at 127.0.0.1."
         )
-    if options.telemetry:
-        for module in ("opentelemetry.instrumentation.fastapi", "opentelemetry.exporter.otlp.proto.http"):
-            require_extra(module, extra="otel", purpose="--otel")
 
 
 def is_loopback(host: str) -> bool:

@@ -15,7 +15,6 @@ from typing_extensions import TypedDict
 from skillpager.errors import MissingExtraError, SettingsError
 from skillpager.factories import STRATEGY, make_strategy, unknown_part
 from skillpager.http.middleware import MAX_REQUEST_BYTES
-from skillpager.http.problems import RefusedError
 from skillpager.http.requests import (
     AskRequest,
     ExpandRequest,
@@ -29,13 +28,9 @@ from skillpager.library import FoundSkill, LibraryPage, LibraryPageOptions, Rout
 from skillpager.output.outline import SIGNALS
 from skillpager.pages.assemble import estimates
 from skillpager.pages.render import LEAST_COVERED
-from skillpager.strategies.registry import FAMILIES, Family, is_local
+from skillpager.strategies.registry import FAMILIES, Family
 from skillpager.types import Page, PageOptions, SkillIndex
 
-NOT_ALLOWED = (
-    "The strategy {!r} loads a model or calls an endpoint: choose another of /v1/strategies, or have the "
-    "service started with --allow-models."
-)
 # the explorer's files
 WEB = Path(str(files("skillpager"))) / "http" / "web"
 # of a name with a slash the answer says, too, that there is no such skill
@@ -76,7 +71,6 @@ class ArgumentJson(TypedDict):
     name: str
     kind: str
     sample: str
-    required: bool
 
 
 class StrategyJson(TypedDict):
@@ -102,7 +96,7 @@ async def page(asked: PageRequest, service: ServiceOf) -> Response:
     """Return the smallest part of a skill that suffices for a query."""
 
     def make() -> JsonObject:
-        _check_strategy(service, asked.strategy)
+        _check_strategy(asked.strategy)
         # the index below has the scope already
         names = set(PageOptions.__annotations__) - {"scope"}
         options = cast(PageOptions, asked.model_dump(include=names))
@@ -161,7 +155,7 @@ async def ask(asked: AskRequest, service: ServiceOf) -> Response:
     """Return one page from the skills that a query needs, each part under its skill's name."""
 
     def make() -> JsonObject:
-        _check_strategy(service, asked.strategy)
+        _check_strategy(asked.strategy)
         given = asked.model_dump(
             include=set(LibraryPageOptions.__annotations__) - {"show"}, exclude_none=True
         )
@@ -180,20 +174,13 @@ async def ask(asked: AskRequest, service: ServiceOf) -> Response:
 @router.get("/v1/strategies", response_model=StrategiesJson, tags=["pages"], summary="List the strategies")
 async def strategies(service: ServiceOf) -> Response:
     """Return the strategies and the page arguments that each uses."""
-    return await service.respond(
-        lambda: {"strategies": [_strategy(service, *item) for item in FAMILIES.items()]}
-    )
+    return await service.respond(lambda: {"strategies": [_strategy(*item) for item in FAMILIES.items()]})
 
 
-def _check_strategy(service: Service, strategy: str | None) -> None:
-    """Raise an error for a strategy that is not known, or that the owner's options forbid."""
-    if strategy is None:
-        return
-    if strategy.partition(":")[0] not in FAMILIES:
-        # it could name code, which no client may have loaded
+def _check_strategy(strategy: str | None) -> None:
+    """Raise an error for an unknown strategy: it could name code, which no client may have loaded."""
+    if strategy is not None and strategy.partition(":")[0] not in FAMILIES:
         raise unknown_part(STRATEGY, strategy)
-    if not is_local(strategy) and not service.options.allow_models:
-        raise RefusedError(HTTPStatus.FORBIDDEN, NOT_ALLOWED.format(strategy))
 
 
 def _allowed_tokens(service: Service, asked: int | None) -> int | None:
@@ -208,7 +195,7 @@ def _allowed_tokens(service: Service, asked: int | None) -> int | None:
     return min(limit for limit in limits if limit is not None)
 
 
-def _strategy(service: Service, name: str, family: Family) -> StrategyJson:
+def _strategy(name: str, family: Family) -> StrategyJson:
     heeds: list[Knob] = ["max_nodes", "max_tokens"]
     if family.weighs:
         heeds.append("mmr_lambda")
@@ -218,11 +205,7 @@ def _strategy(service: Service, name: str, family: Family) -> StrategyJson:
             "name": argument.field,
             "kind": argument.kind,
             "sample": argument.sample,
-            "required": argument.required,
         }
-    if not is_local(name):
-        form["problem"] = None if service.options.allow_models else NOT_ALLOWED.format(name)
-        return form
     try:
         if estimates(make_strategy(name, mmr_lambda=1.0)):
             heeds += ["sufficiency", "fill"]
@@ -274,7 +257,7 @@ async def alive() -> dict[str, str]:
 @public.get("/readyz", tags=["service"], summary="Whether the service can take requests")
 async def ready(service: ServiceOf, response: Response) -> dict[str, bool]:
     """Return 200 if library and models are prepared and the store answers, else 503; the log says why."""
-    is_ready = await service.readiness.ready()
+    is_ready = await service.ready()
     response.status_code = HTTPStatus.OK if is_ready else HTTPStatus.SERVICE_UNAVAILABLE
     return {"ready": is_ready}
 
@@ -296,7 +279,6 @@ async def about(service: ServiceOf) -> Response:
             "classifier": pager.recipe.classifier,
             "token_counter": pager.recipe.token_counter,
             "tokens_exact": pager.token_counter.exact,
-            "allow_models": options.allow_models,
             "max_tokens": options.max_tokens,
             "max_request_bytes": MAX_REQUEST_BYTES,
         }

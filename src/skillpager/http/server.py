@@ -10,7 +10,7 @@ import tempfile
 import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import version
 
 import uvicorn
@@ -25,8 +25,7 @@ from skillpager.http import routes
 from skillpager.http.middleware import FILES, RequestGuard
 from skillpager.http.options import ServerOptions, check_options
 from skillpager.http.problems import PROBLEM, handle_problems
-from skillpager.http.service import Readiness, Service, WorkerPool
-from skillpager.http.telemetry import PageMetrics, send_telemetry
+from skillpager.http.service import Service
 from skillpager.library import Library
 
 logger = logging.getLogger(__name__)
@@ -46,28 +45,14 @@ ANSWER_SECONDS = 30
 
 
 def create_app(library: Library, options: ServerOptions) -> FastAPI:
-    """Return the ASGI application that offers the skills of a library.
-
-    Raises:
-        SettingsError: As for `check_options`.
-        MissingExtraError: As for `check_options`.
-    """
+    """Return the ASGI application that offers the skills of a library; raises as `check_options` does."""
     check_options(options)
-    service = Service(
-        library=library,
-        options=options,
-        pool=WorkerPool(options.threads),
-        metrics=PageMetrics(),
-        readiness=Readiness(library),
-    )
+    service = Service(library, options)
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
-        service.readiness.start()
+        service.look()
         yield
-        service.pool.close()
-        service.readiness.close()
-        close_telemetry()
 
     app = FastAPI(
         title="SkillPager",
@@ -90,23 +75,14 @@ def create_app(library: Library, options: ServerOptions) -> FastAPI:
     # the middleware added last is the outermost
     service.metrics.instrument(app)
     app.add_middleware(RequestGuard, options=options)
-    close_telemetry = send_telemetry(app) if options.telemetry else lambda: None
     return app
 
 
 def serve(library: Library, options: ServerOptions, *, announce: Callable[[str], None]) -> bool:
     """Answer requests until SIGINT or SIGTERM, and then those in flight; return True if all were answered.
 
-    If not, a thread may still be busy and would delay an ordinary exit.
-
-    Args:
-        library: The skills on offer.
-        options: The owner's options.
-        announce: Called with the URL once the service accepts connections.
-
-    Raises:
-        SettingsError: As for `create_app` and `listen`.
-        MissingExtraError: As for `create_app`.
+    If not, a thread may still be busy, and would delay an ordinary exit. `announce` is called with the URL
+    once the service accepts connections. Raises as `create_app` and `listen` do.
     """
     app = create_app(library, options)
     service: Service = app.state.service
@@ -121,29 +97,7 @@ def serve(library: Library, options: ServerOptions, *, announce: Callable[[str],
             signal.signal(number, stop)
         announce(address_of(options, listener))
         server.run(sockets=[listener])
-    return not service.busy
-
-
-@dataclass(frozen=True, slots=True)
-class WorkerApp:
-    """Makes the application of one process; it is sent to a new process, which calls it.
-
-    Attributes:
-        open_library: Opens the skills on offer; a function that another process can import.
-        options: The owner's options.
-    """
-
-    open_library: Callable[[], Library]
-    options: ServerOptions
-
-    def __call__(self) -> FastAPI:
-        """Return the application; a mistake ends the process, and the service with it."""
-        threading.Thread(target=_end_with_parent, name="skillpager-parent", daemon=True).start()
-        try:
-            return create_app(self.open_library(), self.options)
-        except SkillPagerError as error:
-            logger.error("A process of the service cannot start: %s", error)
-            sys.exit(STARTUP_FAILURE)
+    return not service.taken
 
 
 def serve_workers(
@@ -151,14 +105,10 @@ def serve_workers(
 ) -> None:
     """Answer requests with `options.workers` processes under uvicorn's supervisor until SIGINT or SIGTERM.
 
-    Args:
-        open_library: Opens the skills on offer, in each process; a function that a process can import.
-        options: The owner's options.
-        announce: Called with the URL once the service accepts connections.
+    Each opens the library by a function that it can import. `announce` is as for `serve`.
 
     Raises:
         SettingsError: As for `check_options` and `listen`; or a process cannot start.
-        MissingExtraError: As for `check_options`.
     """
     if sys.platform == "win32":
         raise SettingsError(
@@ -168,7 +118,7 @@ def serve_workers(
     with tempfile.TemporaryDirectory(prefix="skillpager-serve-") as folder, listen(options) as listener:
         # read when a process imports prometheus_client: counts are then in files that all processes sum
         os.environ["PROMETHEUS_MULTIPROC_DIR"] = folder
-        config = server_config(WorkerApp(open_library, options))
+        config = server_config(partial(_worker_app, open_library, options))
         config.workers, config.factory = options.workers, True
         config.timeout_worker_healthcheck = ANSWER_SECONDS
         supervisor = Multiprocess(config, [listener])
@@ -177,6 +127,16 @@ def serve_workers(
         del os.environ["PROMETHEUS_MULTIPROC_DIR"]
     if any(process.exitcode == STARTUP_FAILURE for process in supervisor.processes):
         raise SettingsError("The service has ended because a process of it cannot start: its error is above.")
+
+
+def _worker_app(open_library: Callable[[], Library], options: ServerOptions) -> FastAPI:
+    """Return the application of one process; a mistake ends the process, and the service with it."""
+    threading.Thread(target=_end_with_parent, name="skillpager-parent", daemon=True).start()
+    try:
+        return create_app(open_library(), options)
+    except SkillPagerError as error:
+        logger.error("A process of the service cannot start: %s", error)
+        sys.exit(STARTUP_FAILURE)
 
 
 def _end_with_parent() -> None:

@@ -30,13 +30,10 @@ _LINES = re.compile(r"[^\n]*\n|[^\n]+")
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A planned change to one file.
+    """A planned change to one file, whose links are followed.
 
-    Attributes:
-        path: The file, links followed.
-        before: Its text now; None if it does not exist.
-        after: Its text after the change; None if it is deleted.
-        private: Whether only the user may read it if it is new.
+    `before` is None if it does not exist, `after` if it is deleted; a new file that is `private` only its
+    owner may read.
     """
 
     path: Path
@@ -51,13 +48,10 @@ class Change:
 
 
 def plan_install(host: Host, file: Path, entry: JsonValue, *, private: bool = False) -> Change:
-    """Return the change that adds the entry; a file that cannot be read or parsed is a `SettingsError`.
+    """Return the change that adds the entry, or puts it in the place of the one that is there.
 
-    Args:
-        host: The agent.
-        file: Its file.
-        entry: The entry, in place of any that is there.
-        private: Make a new file readable for the user alone: agents keep keys in the user's file.
+    A new file that is `private` is readable for the user alone: agents keep keys in the user's file. A file
+    that cannot be read or parsed is a `SettingsError`.
     """
     path, before = current_text(file)
     with located(path):

@@ -197,14 +197,10 @@ def is_used(host: Host, places: Places) -> bool:
 def server_entry(
     host: Host, command: Sequence[str], *, skills_dirs: Sequence[Path] = (), now: JsonValue = None
 ) -> JsonValue:
-    """Return the entry that makes the agent start the server.
+    """Return the entry that makes the agent start the server by a command, with further folders of skills.
 
-    Args:
-        host: The agent.
-        command: Program and arguments that start SkillPager.
-        skills_dirs: Further folders of skills that the server offers; without any, those of `now` stay.
-        now: The entry that is there. If it starts a server by a command, its other members stay: variables,
-            trust, time limits, and arguments for the server.
+    If `now`, the entry that is there, starts a server by a command, its other members stay: variables, trust,
+    time limits, arguments for the server, and its folders if none are given.
     """
     outer = dict(now) if isinstance(now, dict) and host.form == "nested" else {}
     inner = outer.get("transport") if host.form == "nested" else now
@@ -234,11 +230,8 @@ def hook_entry(
 ) -> JsonValue:
     """Return the entry that makes an agent run `skillpager hook` with every prompt.
 
-    Args:
-        command: Program and arguments that start SkillPager.
-        skills_dirs: Further folders of skills that it searches; without any, the arguments of `now` stay.
-        project: Whether it searches the project's folders, too.
-        now: The entry that is there, whose other members stay.
+    It searches further folders, without any those of `now` stay, and with `project` the project's, too. Other
+    members of `now`, the entry that is there, stay.
     """
     held = dict(now) if isinstance(now, dict) else {}
     words = shlex.split(str(held.get("command", "")))

@@ -32,13 +32,7 @@ MAX_LISTED_CHARS = 1_536
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """The settings before the first change.
-
-    Attributes:
-        names: The skills that were hidden.
-        before: The text of the settings; None if there was no file.
-        after: SHA-256 of the text that was written.
-    """
+    """The names of skills that were hidden, the settings before, if any, and SHA-256 of what was written."""
 
     names: Sequence[str]
     before: str | None

@@ -45,13 +45,10 @@ _BODY = files(__package__).joinpath("stub.txt").read_text(encoding="utf-8")
 
 
 def write_stub(source: Path, folder: Path, *, max_tokens: int | None = None, force: bool = False) -> Path:
-    """Write the stub of a skill, and return its file.
+    """Write the stub of a skill, its folder or file, into a folder of skills, and return its file.
 
-    Args:
-        source: The skill: its folder or file.
-        folder: Folder of skills; the stub goes into a folder of the skill's name in it.
-        max_tokens: Longest page; by default `MAX_KEPT_TOKENS` if the skill is longer, else no limit.
-        force: Replace a skill that is not a stub.
+    Without `max_tokens` a page has at most `MAX_KEPT_TOKENS` if the skill is longer, else no limit. With
+    `force` it replaces a skill that is not a stub.
 
     Raises:
         SkillError: The skill cannot be read or cannot have a stub, or another skill is in the stub's place.

@@ -52,10 +52,8 @@ class SkillPagerRetriever(_Saved):
     """Retrieves the page of a skill: a document for each of its nodes, in document order.
 
     `meta` holds the node's type, file, lines, heading path, tokens and scores; `score` is the relevance.
-
-    Args:
-        skill: A path, or Markdown text (a string with a line break).
-        **options: Fields of `SkillFields`; an unknown one, or one of a wrong type, is a `ValueError`.
+    `skill` is a path, or Markdown text with a line break. Options are fields of `SkillFields`; an unknown
+    one, or one of a wrong type, is a `ValueError`.
     """
 
     def __init__(self, skill: str | Path, **options: Any) -> None:
@@ -65,11 +63,7 @@ class SkillPagerRetriever(_Saved):
     def run(
         self, query: str, max_tokens: int | None = None, max_nodes: int | None = None
     ) -> dict[str, list[Document]]:
-        """Return the page for a query as `{"documents": [...]}`; limits given here replace the component's.
-
-        Raises:
-            SkillPagerError: As for `SkillPager.page`.
-        """
+        """Return the page for a query as `{"documents": [...]}`; these limits replace the component's."""
         return self._retrieve(query, max_tokens=max_tokens, max_nodes=max_nodes)
 
 
@@ -77,12 +71,9 @@ class SkillPagerRetriever(_Saved):
 class SkillLibraryRetriever(_Saved):
     """Retrieves the page of the skills that a query needs, among all: a document for each of its nodes.
 
-    `meta` holds the same as with `SkillPagerRetriever`, and the skill's `chance`. If no skill
-    fits there is no document. Nothing is read before the first query.
-
-    Args:
-        folders: Folders to search for skills; None for those of the settings and the conventional ones.
-        **options: Fields of `LibraryFields`; an unknown one, or one of a wrong type, is a `ValueError`.
+    `meta` holds the same as with `SkillPagerRetriever`, and the skill's `chance`. If no skill fits there is
+    no document. Nothing is read before the first query. Without folders these are those of the settings and
+    the conventional ones. Options are fields of `LibraryFields`.
     """
 
     def __init__(self, folders: Sequence[str | Path] | None = None, **options: Any) -> None:
@@ -92,9 +83,5 @@ class SkillLibraryRetriever(_Saved):
     def run(
         self, query: str, max_tokens: int | None = None, max_skills: int | None = None
     ) -> dict[str, list[Document]]:
-        """Return the page for a query as `{"documents": [...]}`; limits given here replace the component's.
-
-        Raises:
-            SkillPagerError: As for `Library.page`.
-        """
+        """Return the page for a query as `{"documents": [...]}`; these limits replace the component's."""
         return self._retrieve(query, max_tokens=max_tokens, max_skills=max_skills)

@@ -34,12 +34,9 @@ class SkillPagerRetriever(_Retriever):
     """Retrieves the page of a skill: a `TextNode` for each of its nodes, in document order.
 
     Its source is the skill, its offsets are those in the file, its metadata are type, file, lines, heading
-    path, tokens and scores; the score beside it is the relevance.
-
-    Args:
-        skill: A path, or Markdown text (a string with a line break).
-        callback_manager: As for every retriever.
-        **options: Fields of `SkillFields`; an unknown one, or one of a wrong type, is a `ValueError`.
+    path, tokens and scores; the score beside it is the relevance. `skill` is a path, or Markdown text with a
+    line break. Options are fields of `SkillFields`; an unknown one, or one of a wrong type, is a
+    `ValueError`.
     """
 
     def __init__(
@@ -52,13 +49,9 @@ class SkillPagerRetriever(_Retriever):
 class SkillLibraryRetriever(_Retriever):
     """Retrieves the page of the skills that a query needs, among all: a `TextNode` for each of its nodes.
 
-    Metadata are those of `SkillPagerRetriever`, and the skill's `chance`. If no skill fits there
-    is no node. Nothing is read before the first query.
-
-    Args:
-        folders: Folders to search for skills; None for those of the settings and the conventional ones.
-        callback_manager: As for every retriever.
-        **options: Fields of `LibraryFields`; an unknown one, or one of a wrong type, is a `ValueError`.
+    Metadata are those of `SkillPagerRetriever`, and the skill's `chance`. If no skill fits there is no node.
+    Nothing is read before the first query. Without folders these are those of the settings and the
+    conventional ones. Options are fields of `LibraryFields`.
     """
 
     def __init__(

@@ -18,7 +18,6 @@ from skillpager.types import PageOptions
 def skill_tools(
     folders: Sequence[str | Path] | None = None,
     *,
-    published: str | None = None,
     pager: SkillPager | None = None,
     **options: Unpack[PageOptions],
 ) -> list[FunctionTool]:
@@ -27,7 +26,7 @@ def skill_tools(
     An unknown name or address is reported to the model, which can try again; other errors end the run.
     Arguments and errors are those of `skillpager.integrations.tools.SkillTools`.
     """
-    tools = SkillTools(folders, pager, options, published=published)
+    tools = SkillTools(folders, pager, options)
     return [function_tool(function, failure_error_function=_report) for function in tools.functions()]
 
 

@@ -24,7 +24,6 @@ MAX_RETRIES = 3
 def skill_tools(
     folders: Sequence[str | Path] | None = None,
     *,
-    published: str | None = None,
     pager: SkillPager | None = None,
     **options: Unpack[PageOptions],
 ) -> list[Tool[object]]:
@@ -33,7 +32,7 @@ def skill_tools(
     An unknown name or address is reported to the model, which can try again; other errors end the run.
     Arguments and errors are those of `skillpager.integrations.tools.SkillTools`.
     """
-    tools = SkillTools(folders, pager, options, published=published)
+    tools = SkillTools(folders, pager, options)
     return [
         Tool(_retrying(function), takes_ctx=False, max_retries=MAX_RETRIES) for function in tools.functions()
     ]

@@ -15,12 +15,11 @@ from typing import cast
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from skillpager.errors import SettingsError
 from skillpager.json_types import to_json
 from skillpager.library import Library, LibraryPageOptions, settings_filter
 from skillpager.library.library_page import MAX_SKILLS
 from skillpager.pager import SkillPager
-from skillpager.settings import NO_LIBRARY, check_library
+from skillpager.settings import NO_LIBRARY
 from skillpager.types import Page, PageOptions, Pick, SkillIndex, Skip
 
 # libraries that are kept, with what they know of their skills
@@ -34,14 +33,8 @@ DIGEST_CHARS = 8
 class Record:
     """A node of a page, or a whole page, from which an adapter makes its framework's document.
 
-    Attributes:
-        id: Unique among skills, their versions and their pages.
-        text: Text for the agent.
-        metadata: JSON-ready.
-        score: Cosine of query and node; for a page its estimated sufficiency, or None.
-        source: Id of its skill.
-        start: Offset of its first character in its file; None for a page.
-        end: Offset after its last character; None for a page.
+    `id` is unique among skills, versions and pages, `source` that of the skill. `score` is the cosine of
+    query and node, of a page its estimated sufficiency. Offsets of a node are those in its file.
     """
 
     id: str
@@ -127,13 +120,10 @@ class LibraryFields(SharedFields):
 
     Attributes:
         folders: Folders to search for skills; None for those of the settings and the conventional ones.
-        published: Library in the pager's PostgreSQL store, whose skills are offered beside those of the
-            folders; None for the one of the settings, `none` for none.
         max_skills: Most skills of a page.
     """
 
     folders: tuple[str, ...] | None = None
-    published: str | None = None
     max_skills: int = MAX_SKILLS
 
     @field_validator("folders", mode="before")
@@ -141,15 +131,10 @@ class LibraryFields(SharedFields):
     def _as_texts(cls, folders: Sequence[str | Path] | None) -> tuple[str, ...] | None:
         return None if folders is None else tuple(os.fspath(folder) for folder in folders)
 
-    @field_validator("published")
-    @classmethod
-    def _as_name(cls, published: str | None) -> str | None:
-        return None if published is None else check_library(published)
-
     @property
     def library(self) -> Library:
         """The skills of the folders and of the store's library."""
-        return library_of(self.chosen_pager, self.folders, self.published)
+        return library_of(self.chosen_pager, self.folders)
 
     def page_options(self) -> LibraryPageOptions:
         """Return the keyword arguments for `Library.page`."""
@@ -188,27 +173,18 @@ class LibraryFields(SharedFields):
 
 
 @lru_cache(maxsize=MAX_LIBRARIES)
-def library_of(pager: SkillPager, folders: tuple[str, ...] | None, published: str | None) -> Library:
+def library_of(pager: SkillPager, folders: tuple[str, ...] | None) -> Library:
     """Return a library, the same for the same arguments: it remembers what it has read of skills.
 
     As with the command line, the settings `trusted`, `licences` and `library` hold.
-
-    Raises:
-        SettingsError: `published` names a library, and the store has none.
     """
-    name = published or pager.settings.library
-    library = Library(
+    name = pager.settings.library
+    return Library(
         pager,
         None if folders is None else [Path(folder) for folder in folders],
         keep=settings_filter(pager.settings),
         published=None if name == NO_LIBRARY else name,
     )
-    if published not in (None, NO_LIBRARY) and not library.place:
-        raise SettingsError(
-            f"published is {published!r}, but the store has no libraries: name a PostgreSQL database with "
-            'SKILLPAGER_STORE or `pager=SkillPager(store="postgresql://…")`.'
-        )
-    return library
 
 
 @cache

@@ -17,16 +17,9 @@ MODEL_MISTAKES: tuple[type[SkillPagerError], ...] = (UnknownSkillError, NodeNotF
 class SkillTools:
     """Three tools over the skills of a library. Their docstrings are for a model.
 
-    Args:
-        folders: Folders to search for skills; None for those of the settings and the conventional ones.
-        pager: Makes the pages; None for the one that all adapters share.
-        options: Keyword arguments of `SkillPager.page` except `known` and `folder`; a strategy by its name.
-            The tools set `show` themselves.
-        published: Library in the pager's PostgreSQL store, whose skills are offered, too; None for the one
-            of the settings, `none` for none.
-
-    Raises:
-        ValueError: An option is unknown or of a wrong type.
+    Without folders these are those of the settings and the conventional ones. `pager` is by default the one
+    that all adapters share. `options` are keyword arguments of `SkillPager.page` except `known` and `folder`,
+    a strategy by its name; the tools set `show` themselves. An unknown or wrong one is a `ValueError`.
     """
 
     def __init__(
@@ -34,13 +27,9 @@ class SkillTools:
         folders: Sequence[str | Path] | None,
         pager: SkillPager | None,
         options: PageOptions,
-        *,
-        published: str | None = None,
     ) -> None:
         self._options = PageFields.model_validate({"pager": pager, **options})
-        self._library = LibraryFields.model_validate(
-            {"folders": folders, "published": published, "pager": pager}
-        ).library
+        self._library = LibraryFields.model_validate({"folders": folders, "pager": pager}).library
 
     def functions(self) -> tuple[Callable[..., str], ...]:
         """Return the tools."""

@@ -39,12 +39,7 @@ _EXCLUDED = re.compile(r"\b(?:not|never|don['’]t)\b[^.;!?\n]*", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class LibraryCheck:
-    """The result of a check.
-
-    Attributes:
-        skills: Number of skills that were checked.
-        findings: By file and line.
-    """
+    """The number of skills that were checked, and what was found, by file and line."""
 
     skills: int
     findings: tuple[Finding, ...]
@@ -69,11 +64,8 @@ def check_library(
 ) -> LibraryCheck:
     """Return what to mend in the skills of some folders; stubs are left out.
 
-    Args:
-        folders: Folders to search.
-        ignore: Kinds of findings that are left out.
-        severity: The only severity of findings, if one is wanted.
-        progress: Called with the number of skills that were read, and of all.
+    Kinds in `ignore` are left out; `severity` is the only one, if one is wanted. `progress` is called with
+    the number of skills that were read, and of all.
     """
     skills: list[CheckedSkill] = []
     findings: list[Finding] = []
@@ -146,9 +138,7 @@ def _differ(one: _Words, other: _Words) -> bool:
 def overlap_findings(skills: Sequence[CheckedSkill], rows: FloatArray) -> Iterator[Finding]:
     """Yield the skills that take each other's queries: each with the most similar other, each pair once.
 
-    Args:
-        skills: Skills with a description.
-        rows: `(n, dim)` float32, unit length: the embeddings of names and descriptions.
+    `rows`, `(n, dim)` float32 of unit length, are the embeddings of names and descriptions.
     """
     words = [_words_of(each.skill) for each in skills]
     reported: set[tuple[int, int]] = set()

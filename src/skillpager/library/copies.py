@@ -43,10 +43,7 @@ def _shingles_of(text: str) -> set[tuple[str, ...]]:
 def fold(skills: Sequence[FoundSkill | Skill], text_at: Callable[[int], str]) -> dict[int, list[int]]:
     """Return the positions of the skills that are no copies, in order, each with those of its copies.
 
-    Args:
-        skills: Best first.
-        text_at: Returns the text of the skill at a position; called only for skills that share a name or a
-            description.
+    Of copies the first stays. `text_at` is called only for skills that share a name or a description.
     """
     firsts: dict[int, list[int]] = {}
     named: dict[tuple[str, str], list[int]] = defaultdict(list)

@@ -104,12 +104,9 @@ class FoundSkill:
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """The origin of a skill of a shared store.
+    """The origin of a skill of a shared store: the version of the library that brought it, and its licence.
 
-    Attributes:
-        version: The version of the library that brought it.
-        licence: SPDX expression of its licence, or `unknown`.
-        read: Returns it with its text, in a scope as for `read_skill`.
+    `read` returns it with its text, in a scope as for `read_skill`.
     """
 
     version: int
@@ -177,12 +174,9 @@ def search_folders(
     project: Path | None = None,
     with_project: bool = True,
 ) -> list[Path]:
-    """Return the folders to search for skills, nearest first; some may not exist.
+    """Return the folders to search for skills, nearest first, `extra` before all; some may not exist.
 
-    Args:
-        extra: Folders that come first.
-        project: Folder of the project; default: the current folder.
-        with_project: Whether to search those of the project, which a stranger may have filled.
+    `project` is the current folder by default; its folders a stranger may have filled.
     """
     project = Path.cwd() if project is None else project
     places = {"home": Path.home(), **moved_folders(Path.home(), os.environ)}
@@ -226,10 +220,7 @@ def discover(folders: Iterable[Path], *, keep: Keep | None = None) -> list[Found
 def read_folders(folders: Iterable[Path], readings: dict[Path, Reading]) -> Iterator[FoundSkill]:
     """Yield the skills below some folders, without stubs; one that cannot be read has a problem.
 
-    Args:
-        folders: Folders to search.
-        readings: Those of searches before, by absolute path; only what has changed is read. It is brought up
-            to date.
+    `readings` are those of searches before, by absolute path: only what has changed is read, and noted there.
     """
     before = dict(readings)
     readings.clear()
@@ -283,9 +274,7 @@ def _stamps_of(path: Path) -> FileStamps | None:
 def locate(skill: str, folders: Callable[[], Sequence[Path]]) -> Path:
     """Return `skill` as a path if it exists or looks like one, else the path of the skill of this name.
 
-    Args:
-        skill: A path or a name.
-        folders: Returns the folders to search for a name; not called for a path.
+    `folders` is not called for a path.
 
     Raises:
         SkillError: The name is empty, or there is no skill of this name; similar names are listed.

@@ -44,11 +44,9 @@ def licence_of(found: FoundSkill) -> str:
 def read_licence(folder: Path, stated: str = "") -> str:
     """Return the licence of a skill: an SPDX expression such as `MIT OR Apache-2.0`, or `unknown`.
 
-    Args:
-        folder: The skill's folder.
-        stated: The licence that its front matter states (`discovery.stated_licence`). Without one, the
-            nearest manifest decides: in the skill's folder, or one above it, up to the root of the
-            repository. The text of a licence file that is nearer is not read: what it says is unknown.
+    Without one that its front matter states, the nearest manifest decides: in the skill's folder, or one
+    above it, up to the root of the repository. The text of a licence file that is nearer is not read: what it
+    says is unknown.
     """
     if stated:
         return recognise_name(stated)

@@ -6,7 +6,6 @@ import os
 import threading
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import is_dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -146,8 +145,7 @@ class Library:
         """Return the skills of folders; the catalog keeps them for later processes."""
         catalog = self._catalog
         if self._listing is None and catalog is not None:
-            with suppress(StoreError):  # to write what was read will fail, too, and warn
-                self._readings = catalog.readings()
+            self._readings = catalog.readings()
         before = dict(self._readings)
         found = list(read_folders(self.folders, self._readings))
         changed = {path: each for path, each in self._readings.items() if before.get(path) is not each}
@@ -156,7 +154,7 @@ class Library:
         try:
             if catalog is not None and (changed or gone):
                 catalog.save_readings(changed, gone)
-        except StoreError as error:
+        except OSError as error:
             logger.warning(
                 "what was read of skills is not stored, and is read again by each process: %s", error
             )
@@ -168,11 +166,7 @@ class Library:
         return [skill for skill in self._listed()[1].values() if not (for_model and skill.user_only)]
 
     def skill(self, name: str, *, for_model: bool = False) -> FoundSkill:
-        """Return the skill of this name.
-
-        Args:
-            name: Its name.
-            for_model: Refuse a skill that only the user may start.
+        """Return the skill of this name; `for_model` refuses one that only the user may start.
 
         Raises:
             UnknownSkillError: There is none, it cannot be read, or it is not for a model.

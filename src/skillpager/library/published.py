@@ -50,10 +50,8 @@ class PublishedSkills:
     def skills(self) -> list[FoundSkill]:
         """Return the skills by name, as the store has them now; while it is away, as it had them last.
 
-        One thread at a time may call it. That the store is away is logged once, until it is back.
-
-        Raises:
-            StoreError: The store cannot be read, and never could.
+        One thread at a time may call it. That the store is away is logged once, and a `StoreError` if it
+        always was.
         """
         try:
             self._refresh()
@@ -101,16 +99,10 @@ def published_skills(store: "Store", library: str) -> PublishedSkills | None:
 
 
 class Publisher:
-    """Publishes the skills of one run, each name once.
+    """Publishes the skills of one run, each name once: of several in `found` only the nearest.
 
-    Args:
-        library: The library.
-        found: Skills; of several of one name only the nearest is published.
-
-    Attributes:
-        place: Name and address of the library, without user and password.
-        names: The names that were published, or were there unchanged.
-        changed: The number of them that are new or have changed.
+    `names` were published, or were there unchanged; `changed` of them are new or have changed. Methods raise
+    `StoreError` if the store cannot be written.
     """
 
     def __init__(self, library: "PostgresLibrary", found: Sequence[FoundSkill] = ()) -> None:
@@ -126,13 +118,7 @@ class Publisher:
     def publish(self, skill: Skill, path: Path, key: str) -> None:
         """Publish a skill whose index is stored, unless the library has it or a nearer skill has its name.
 
-        Args:
-            skill: The skill, all of its files.
-            path: Its folder or file, or the address from which it was brought.
-            key: Cache key of its index.
-
-        Raises:
-            StoreError: The store cannot be written.
+        `path` is its folder or file, or the address from which it was brought; `key` that of its index.
         """
         if stub_of(skill.metadata) is not None or self._owners.setdefault(skill.name, path) != path:
             return
@@ -150,11 +136,7 @@ class Publisher:
             self.changed += self._library.publish(PublishedSkill(*about, state), content)
 
     def prune(self) -> list[str]:
-        """Take what was in the library before and was not published now out of it; return the names.
-
-        Raises:
-            StoreError: The store cannot be written.
-        """
+        """Take what was in the library before and was not published now out of it; return the names."""
         gone = sorted(self._states.keys() - self.names)
         return self._library.remove(gone) if gone else []
 

@@ -68,16 +68,9 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A finding.
+    """A finding: what is wrong in which file and line, as a clause, and what to do, as an imperative clause.
 
-    Attributes:
-        kind: Its subject.
-        severity: Its severity.
-        file: The file that is to be changed.
-        line: Its line, counted from 1; None if it is about the whole file.
-        value: The text or number that was found; possibly empty.
-        problem: What is wrong, as a clause with the value.
-        remedy: What to do, as an imperative clause.
+    The line is None if it is about the whole file; `value` is the text or number that was found, or empty.
     """
 
     kind: Kind
@@ -96,13 +89,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class CheckedSkill:
-    """A skill in the place that findings name.
-
-    Attributes:
-        skill: The skill.
-        file: Its SKILL.md.
-        lines: Line of each field of its front matter, counted from 1.
-    """
+    """A skill, its SKILL.md, and the line of each field of its front matter, counted from 1."""
 
     skill: Skill
     file: Path

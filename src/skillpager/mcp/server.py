@@ -289,8 +289,7 @@ def _answer(call: ToolCall, name: str, arguments: Mapping[str, object]) -> str:
     """Return the reply of a tool to its arguments; null counts as not given. It runs in a thread of anyio.
 
     Raises:
-        SettingsError: The tool is unknown, or arguments are unknown, missing or not valid.
-        SkillPagerError: The skill cannot be found or read.
+        SkillPagerError: The tool, an argument or the skill is unknown, or cannot be used.
     """
     check_cancelled()  # on a busy machine the call may be cancelled between its turn and this thread's
     if name not in _tools():

@@ -45,11 +45,7 @@ Made = TypeVar("Made", Page, LibraryPage)
 
 @dataclass(frozen=True, slots=True)
 class ToolOptions:
-    """Options of the server.
-
-    Attributes:
-        ceiling: Most tokens of a reply.
-        resend: Whether to send again the nodes that a session was sent.
+    """The most tokens of a reply, and whether to send again the nodes that a session was sent.
 
     Raises:
         SettingsError: The ceiling is too low for a page.
@@ -82,12 +78,8 @@ class Memory:
 class ToolCall:
     """A call of a tool: its methods are the tools, their docstrings the descriptions that a model reads.
 
-    Attributes:
-        library: The skills on offer.
-        options: Options of the server.
-        memory: What the session was sent, and which skills its user started.
-        by_user: Whether the user asks, who may start every skill, and not the model.
-        sending: Ids of the nodes in the reply, by index key, for `memory` when the reply is sent.
+    `by_user` says that the user asks, who may start every skill, and not the model. `sending` are the ids of
+    the nodes in the reply, by index key, for `memory` when the reply is sent.
     """
 
     library: Library

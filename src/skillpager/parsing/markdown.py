@@ -1,7 +1,6 @@
 """The Markdown parser of the package: blocks, titles and links.
 
-It reads
-CommonMark with tables, except where authors of skills mean something else (`docs/design.md`): code
+It reads CommonMark with tables, except where authors of skills mean something else (`docs/design.md`): code
 fences inside tags, fences in lists whose code is not indented, and very deep nesting.
 """
 
@@ -210,16 +209,11 @@ def parse_blocks(
 ) -> Iterator[list[Token]]:
     """Yield the tokens of each top-level block: CommonMark with tables, inline content left unparsed.
 
-    There are no closing tokens: the level of a token says how deep it is. Definitions of links have none.
-
-    Args:
-        text: Markdown.
-        file: Path that the error names.
-        first_line: Number of the first line of `text` in the file.
-        env: Collects the definitions of links, as in markdown-it.
+    There are no closing tokens: the level of a token says how deep it is. Definitions of links have none;
+    `env` collects them, as in markdown-it.
 
     Raises:
-        SkillError: A block has too many parts.
+        SkillError: A block has too many parts; the error names the file and the line in it.
     """
     # as `MarkdownIt.parse` does, but block by block, so that memory holds the tokens of one
     parser = block_parser()

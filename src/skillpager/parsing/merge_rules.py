@@ -126,13 +126,7 @@ RULES = (
 
 
 def merge(pieces: Iterable[Piece], text: str, *, rules: Iterable[Rule] = RULES) -> list[Piece]:
-    """Return the pieces after each rule has run once over all of them, in order.
-
-    Args:
-        pieces: Pieces, headings and thematic breaks of one file, in document order.
-        text: The file.
-        rules: The rules to run, first to last.
-    """
+    """Return the pieces of a file, in document order, after each rule has run once over all of them."""
     merged = list(pieces)
     for rule in rules:
         waiting, merged = merged, []

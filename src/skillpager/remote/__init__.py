@@ -1,1 +1,1 @@
-"""OpenAI-compatible endpoints (HTTP client, chat protocol) and models of the Hugging Face hub."""
+"""OpenAI-compatible endpoints: HTTP client and chat protocol."""

@@ -38,8 +38,6 @@ class Message(NamedTuple):
 def chat_endpoint(settings: Settings, *, purpose: str, max_retries: int) -> Endpoint:
     """Return the endpoint of the settings' chat model; nothing is sent.
 
-    `purpose` and `max_retries` are those of `Endpoint`.
-
     Raises:
         SettingsError: No model is set, or endpoint or key cannot be used.
     """
@@ -68,18 +66,10 @@ def chat_json(
     read: Callable[[object], Value],
     correct: bool = False,
 ) -> Value:
-    """Return what `read` makes of a chat model's JSON answer.
+    """Return what `read` makes of a chat model's JSON answer; it raises `ValueError` for a useless one.
 
-    A bad answer is asked for again, as often as failed requests are. What the endpoint does not support of
-    the protocol is left out and remembered.
-
-    Args:
-        endpoint: The model.
-        messages: The conversation.
-        schema: JSON schema of the answer.
-        schema_name: Name of the schema.
-        read: Makes the value of the decoded JSON. Raises `ValueError` for JSON that cannot be used.
-        correct: Whether the model sees its bad answer, and the fault in it, when it is asked again.
+    A bad answer is asked for again, as often as failed requests are; with `correct` the model then sees it,
+    and the fault in it. What the endpoint does not support of the protocol is left out and remembered.
 
     Raises:
         EndpointError: No usable answer came; `complaint` is not empty if this very question was refused.

@@ -1,8 +1,7 @@
 """One model behind an OpenAI-compatible endpoint: requests by OpenAI's client, and clear error messages.
 
-The remote classifier, the remote encoder and the benchmark use it. The client
-repeats what may succeed later (timeouts, lost connections, status 408, 409, 429 and 5xx), waits as long as
-`Retry-After` asks, up to two minutes, and is imported at the first request.
+The client repeats what may succeed later (timeouts, lost connections, status 408, 409, 429 and 5xx), waits as
+long as `Retry-After` asks, up to two minutes, and is imported at the first request.
 """
 
 import json
@@ -29,9 +28,8 @@ MAX_QUOTED_CHARS = 300
 class EndpointError(Exception):
     """A failed call, as a clause without full stop for a stage to put into its own error.
 
-    Attributes:
-        retryable: Whether the same call may succeed later.
-        complaint: The objection to this very request (status 400, 413, 422, or the model's refusal), else "".
+    `retryable` says that the same call may succeed later; `complaint` is the objection to this very request
+    (status 400, 413, 422, or the model's refusal), or empty.
     """
 
     def __init__(self, message: str, *, retryable: bool = False, complaint: str = "") -> None:
@@ -42,33 +40,23 @@ class EndpointError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """The optional parts of the chat protocol that are used with an endpoint.
-
-    Attributes:
-        schema: Whether the answer is bound to a JSON schema, else only to be a JSON object.
-        temperature: Whether temperature 0 is asked for.
-    """
+    """Whether an endpoint gets a JSON schema for the answer, and is asked for temperature 0."""
 
     schema: bool = True
     temperature: bool = True
 
 
 class Endpoint:
-    """One model at one address. Safe for many threads; never shows its key.
+    """One model at one address, by default OpenAI's. Safe for many threads; never shows its key.
 
     Args:
         model: Name of the model, as the endpoint knows it.
-        base_url: Where the API begins, such as `http://localhost:11434/v1`; None for OpenAI's own.
+        base_url: Where the API begins, such as `http://localhost:11434/v1`.
         api_key: Sent as bearer token; None where the endpoint needs none.
         key_variable: Environment variable that the key should come from, for messages.
         purpose: The feature that needs the endpoint, as the subject of a sentence.
         timeout: Seconds without an answer after which a request has failed.
         max_retries: Most repetitions of one request.
-
-    Attributes:
-        address: The base URL without a slash at the end.
-        dialect: Parts of the chat protocol that the endpoint accepts, as far as is known.
-        tokens: Tokens that all requests took, questions and answers, as far as the endpoint says.
 
     Raises:
         SettingsError: The model is empty, or `base_url` or `api_key` cannot be used.

@@ -107,13 +107,9 @@ class PostgresStore(SqlStore):
     """Indexes in a PostgreSQL database, for any number of threads, processes and hosts at once.
 
     The database is connected to when first needed, which must be after a fork; the first save makes the
-    tables. A role that may only read, and a standby, still serve loads. Only `evict` deletes for age.
-
-    Args:
-        address: `postgresql://` address, with options of libpq such as `sslmode` behind a question mark. What
-            it leaves out, such as the password, libpq takes from its variables and files.
-        busy_timeout: Seconds to wait for locks of other sessions before giving up.
-        patience: Seconds to wait for a connection.
+    tables. A role that may only read, and a standby, still serve loads. Only `evict` deletes for age. What
+    the address leaves out, such as the password, libpq takes from its variables and files. Others' locks are
+    waited for `busy_timeout` seconds, a connection `patience` seconds.
 
     Raises:
         SettingsError: The address is not valid.
@@ -248,11 +244,8 @@ class PostgresStore(SqlStore):
 class PostgresLibrary:
     """The skills that a team shares: one library of a store, with a version that counts its changes.
 
-    Methods raise `StoreError` where the database cannot be reached, read or written.
-
-    Args:
-        store: The store.
-        name: Name of the library; made when first published to.
+    It is made when first published to. Methods raise `StoreError` where the database cannot be reached, read
+    or written.
     """
 
     def __init__(self, store: PostgresStore, name: str) -> None:

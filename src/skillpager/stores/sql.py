@@ -63,13 +63,7 @@ class DamagedBlobError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class DamagedEntry:
-    """Damage that a store found in an entry, or in its file.
-
-    Attributes:
-        key: Cache key of the entry; empty for the file.
-        name: Name of the skill, or path of the file.
-        problem: The damage, in words.
-    """
+    """Damage in an entry, by cache key and name of the skill, or in a file, by its path and without a key."""
 
     key: str
     name: str
@@ -80,10 +74,8 @@ class SqlStore(ABC):
     """Indexes as blobs in the table of an SQL database, with a checksum that each load verifies.
 
     An index never changes: of two that are saved under one key, the first stays. Methods raise `StoreError`
-    where the database cannot be opened, read or (to save or delete) written.
-
-    Attributes:
-        max_bytes: Bytes that all indexes may take; None for no limit.
+    where the database cannot be opened, read or (to save or delete) written. Without `max_bytes` there is no
+    limit.
     """
 
     max_bytes: int | None
@@ -189,21 +181,6 @@ class SqlStore(ABC):
             except DamagedBlobError as problem:
                 damaged.append(DamagedEntry(entry.key, entry.name, str(problem)))
         return damaged
-
-
-class NoStore:
-    """A `Store` for strangers' documents: in a real store they would push out the owner's indexes."""
-
-    def load(self, key: str, skill: Skill) -> SkillIndex | None:  # noqa: ARG002 - the Protocol has them
-        """Return None."""
-        return None
-
-    def save(self, index: SkillIndex) -> None:
-        """Do nothing."""
-
-    def entries(self) -> list[StoreEntry]:
-        """Return an empty list."""
-        return []
 
 
 def _check(data: object, checksum: str) -> None:

@@ -7,12 +7,10 @@ computed again. A lock, a missing permission or a full disk is a `StoreError`, a
 import logging
 import os
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
 
 from skillpager.errors import StoreError
 from skillpager.files import make_private_folder
@@ -20,10 +18,13 @@ from skillpager.stores.sql import COLUMNS, DamagedEntry, Row, SqlStore
 
 logger = logging.getLogger(__name__)
 
-T = TypeVar("T")
-Work = Callable[[sqlite3.Connection], T]
-
 FILE_NAME = "index.db"
+# distinguishes our files from other programs' SQLite files: "SkPg" in ASCII
+APPLICATION_ID = 0x536B5067
+# raise it with every change of the tables; files of older versions are then emptied
+VERSION = 3
+# AUTOINCREMENT never uses an id twice: deleting by id cannot hit a newer index of the same key
+TABLE = f"CREATE TABLE indexes (id INTEGER PRIMARY KEY AUTOINCREMENT, {COLUMNS}, data BLOB NOT NULL)"
 # about 5,000 skills of 100 nodes at 384 dimensions
 DEFAULT_MAX_BYTES = 1024**3
 # seconds to wait for a lock of another process
@@ -45,77 +46,79 @@ _OTHER_REASON = "cannot be used: move the file away to start a fresh one"
 _REMEDY = "set SKILLPAGER_CACHE_DIR to another folder"
 
 
-@dataclass(frozen=True, slots=True)
-class Schema:
-    """The tables of a file.
+class SqliteStore(SqlStore):
+    """Indexes in one SQLite file in a folder, for any number of threads and processes at once.
 
-    Attributes:
-        what: What the file is, in messages.
-        application_id: Distinguishes our files of this kind from all others.
-        version: Version of the tables; files of older versions are emptied.
-        statements: Make the tables.
+    The folder is made, for its owner alone, when first needed; one that can be read but not written still
+    serves loads. The oldest are deleted when all together are over `max_bytes`. Others' locks are waited for
+    `busy_timeout` seconds.
     """
 
-    what: str
-    application_id: int
-    version: int
-    statements: tuple[str, ...]
-
-
-class Database:
-    """A database file that is opened for each piece of work.
-
-    Every method raises `StoreError` for a file that cannot be opened, read or (to write) written.
-    """
-
-    def __init__(self, path: Path, *, schema: Schema, busy_timeout: float = BUSY_TIMEOUT) -> None:
-        self.path = path
-        self._schema = schema
+    def __init__(
+        self, path: Path, *, max_bytes: int | None = DEFAULT_MAX_BYTES, busy_timeout: float = BUSY_TIMEOUT
+    ) -> None:
+        self.path = path.absolute() / FILE_NAME
+        self.max_bytes = max_bytes
         self._busy_timeout = busy_timeout
 
-    def read(self, work: Work[T]) -> T:
-        """Return the result of `work`, run on one snapshot of the database."""
-        return self._run(work, begin="BEGIN")
+    @property
+    def place(self) -> str:
+        """The path of the database file."""
+        return str(self.path)
 
-    def write(self, work: Work[T]) -> T:
-        """Return the result of `work`, run as the only writer; all of it is stored, or nothing.
+    def exists(self) -> bool:
+        """Return False if there is no cache yet: to look for one must not make its folder."""
+        nearest = next(place for place in (self.path, *self.path.parents) if place.exists())
+        # a file in the place of the folder is an error that the first use reports
+        return nearest == self.path or not nearest.is_dir()
 
-        `work` may be run twice.
+    def probe(self) -> str:
+        """Return that the folder can be written; it is made if it is missing."""
+        self._write((f"PRAGMA user_version = {VERSION}", ()))
+        return f"{self.path.parent} is writable"
+
+    def verify(self) -> list[DamagedEntry]:
+        """Return what is damaged, by reading everything; nothing is changed.
+
+        A damaged file is deleted when a load, a save or `clear` meets the damage.
         """
-        return self._run(work, begin="BEGIN IMMEDIATE")
-
-    def faults(self) -> list[str]:
-        """Return the faults in the structure of the file, which stays as it is."""
-
-        def find(connection: sqlite3.Connection) -> list[str]:
-            found = connection.execute("PRAGMA integrity_check(10)").fetchall()
-            return [str(fault) for (fault,) in found if fault != "ok"]
-
         try:
-            return self._run(find, begin="BEGIN", repair=False)
+            rows = self._run("BEGIN", ("PRAGMA integrity_check(10)", ()), repair=False)
+            faults = [str(fault) for (fault,) in rows if fault != "ok"]
         except StoreError as error:
             if not _is_damage(error.__cause__):
                 raise
-            return [str(error.__cause__)]
+            faults = [str(error.__cause__)]
+        return [DamagedEntry("", self.place, fault) for fault in faults] or super().verify()
 
-    def _run(self, work: Work[T], *, begin: str, repair: bool = True) -> T:
+    def close(self) -> None:
+        """Do nothing: the file is open only while it is used."""
+
+    def _read(self, statement: str, values: Sequence[object] = ()) -> list[Row]:
+        return self._run("BEGIN", (statement, values))
+
+    def _write(self, *statements: tuple[str, Sequence[object]]) -> list[Row]:
+        return self._run("BEGIN IMMEDIATE", *statements)
+
+    def _run(self, begin: str, *statements: tuple[str, Sequence[object]], repair: bool = True) -> list[Row]:
+        """Return the rows of statements in one transaction; a damaged file is begun afresh first."""
         opened = _status(self.path)
         try:
             with closing(self._open()) as connection:
                 connection.execute(begin)
                 with connection:  # commits, or undoes everything on an error
-                    return work(connection)
+                    return [row for statement in statements for row in connection.execute(*statement)]
         except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
             if not (repair and _is_damage(error)):
                 reason = _REASONS.get(_primary_code(error), _OTHER_REASON)
                 raise StoreError(
-                    f"The {self._schema.what} {self.path} {reason}, or {_REMEDY} (SQLite: {error})."
+                    f"The index store {self.path} {reason}, or {_REMEDY} (SQLite: {error})."
                 ) from error
             self._discard(str(error), opened)
-        return self._run(work, begin=begin, repair=False)
+        return self._run(begin, *statements, repair=False)
 
     def _open(self) -> sqlite3.Connection:
-        """Return a connection to a file with our tables."""
+        """Return a connection to a file with our table."""
         folder = self.path.parent
         try:
             make_private_folder(folder)
@@ -131,43 +134,42 @@ class Database:
             # A flush takes longer than the rest of a save. Without it a power failure, not a kill, may damage
             # the file: that is noticed.
             connection.execute("PRAGMA synchronous = OFF")
-            if not self._has_tables(connection):
-                self._make_tables(connection)
+            if not self._has_table(connection):
+                self._make_table(connection)
         except BaseException:
             connection.close()
             raise
         return connection
 
-    def _has_tables(self, connection: sqlite3.Connection) -> bool:
+    def _has_table(self, connection: sqlite3.Connection) -> bool:
         """Return False for a file that is empty or of an older version; refuse one that is not ours."""
-        # one statement, one snapshot: another process may make the tables now
+        # one statement, one snapshot: another process may make the table now
         owner, version, tables = connection.execute(
             "SELECT application_id, user_version, (SELECT count(*) FROM sqlite_master) "
             "FROM pragma_application_id, pragma_user_version"
         ).fetchone()
-        is_ours = owner == self._schema.application_id
-        if version > self._schema.version or (tables and not is_ours):
+        is_ours = owner == APPLICATION_ID
+        if version > VERSION or (tables and not is_ours):
             raise StoreError(
                 f"{self.path} is a database of another program or of a newer SkillPager (version {version}; "
-                f"this one knows {self._schema.version}): move that file, or {_REMEDY}."
+                f"this one knows {VERSION}): move that file, or {_REMEDY}."
             )
-        return bool(is_ours and version == self._schema.version)
+        return bool(is_ours and version == VERSION)
 
-    def _make_tables(self, connection: sqlite3.Connection) -> None:
-        """Make the tables, in place of those of an older version."""
+    def _make_table(self, connection: sqlite3.Connection) -> None:
+        """Make the table, in place of those of an older version."""
         connection.execute("PRAGMA auto_vacuum = FULL")  # the file shrinks when indexes are deleted
         connection.execute("PRAGMA journal_mode = DELETE")  # older versions had another
         connection.execute("BEGIN IMMEDIATE")
         with connection:
-            if self._has_tables(connection):  # another process was first
+            if self._has_table(connection):  # another process was first
                 return
             tables = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
             for (table,) in connection.execute(tables).fetchall():
                 connection.execute(f'DROP TABLE "{table}"')
-            for statement in self._schema.statements:
-                connection.execute(statement)
-            connection.execute(f"PRAGMA application_id = {self._schema.application_id}")
-            connection.execute(f"PRAGMA user_version = {self._schema.version}")
+            connection.execute(TABLE)
+            connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+            connection.execute(f"PRAGMA user_version = {VERSION}")
 
     def _discard(self, fault: str, opened: os.stat_result | None) -> None:
         """Delete the damaged file, unless another process has done so since it was opened."""
@@ -179,84 +181,14 @@ class Database:
                 self.path.with_name(self.path.name + side).unlink(missing_ok=True)
         except OSError as error:
             raise StoreError(
-                f"The {self._schema.what} {self.path} is damaged ({fault}) and cannot be deleted "
+                f"The index store {self.path} is damaged ({fault}) and cannot be deleted "
                 f"({error.strerror}): delete it, or {_REMEDY}."
             ) from error
         logger.warning(
-            "The %s %s is damaged (%s): it is deleted, and what it held is made again when it is needed.",
-            *(self._schema.what, self.path, fault),
+            "The index store %s is damaged (%s): it is deleted, and what it held is made again when it is "
+            "needed.",
+            *(self.path, fault),
         )
-
-
-SCHEMA = Schema(
-    "index store",
-    0x536B5067,  # "SkPg" in ASCII: distinguishes our files from other programs' SQLite files
-    3,  # raise it with every change of the tables; files of older versions are then emptied
-    (
-        # AUTOINCREMENT never uses an id twice: deleting by id cannot hit a newer index of the same key
-        f"CREATE TABLE indexes (id INTEGER PRIMARY KEY AUTOINCREMENT, {COLUMNS}, data BLOB NOT NULL)",
-    ),
-)
-
-
-class SqliteStore(SqlStore):
-    """Indexes in one SQLite file, for any number of threads and processes at once.
-
-    A folder that can be read but not written still serves loads. The oldest are deleted when all together are
-    over `max_bytes`.
-
-    Args:
-        path: Folder of the store; made, for its owner alone, when first needed.
-        max_bytes: Bytes that all indexes may take; None for no limit.
-        busy_timeout: Seconds to wait for other processes before giving up.
-
-    Attributes:
-        path: The database file.
-    """
-
-    def __init__(
-        self, path: Path, *, max_bytes: int | None = DEFAULT_MAX_BYTES, busy_timeout: float = BUSY_TIMEOUT
-    ) -> None:
-        self.path = path.absolute() / FILE_NAME
-        self.max_bytes = max_bytes
-        self._database = Database(self.path, schema=SCHEMA, busy_timeout=busy_timeout)
-
-    @property
-    def place(self) -> str:
-        """The path of the database file."""
-        return str(self.path)
-
-    def exists(self) -> bool:
-        """Return False if there is no cache yet: to look for one must not make its folder."""
-        nearest = next(place for place in (self.path, *self.path.parents) if place.exists())
-        # a file in the place of the folder is an error that the first use reports
-        return nearest == self.path or not nearest.is_dir()
-
-    def probe(self) -> str:
-        """Return that the folder can be written; it is made if it is missing."""
-        self._write((f"PRAGMA user_version = {SCHEMA.version}", ()))
-        return f"{self.path.parent} is writable"
-
-    def verify(self) -> list[DamagedEntry]:
-        """Return what is damaged, by reading everything; nothing is changed.
-
-        A damaged file is deleted when a load, a save or `clear` meets the damage.
-        """
-        if faults := self._database.faults():
-            return [DamagedEntry("", str(self.path), fault) for fault in faults]
-        return super().verify()
-
-    def close(self) -> None:
-        """Do nothing: the file is open only while it is used."""
-
-    def _read(self, statement: str, values: Sequence[object] = ()) -> list[Row]:
-        return self._database.read(lambda connection: connection.execute(statement, values).fetchall())
-
-    def _write(self, *statements: tuple[str, Sequence[object]]) -> list[Row]:
-        def work(connection: sqlite3.Connection) -> list[Row]:
-            return [row for statement in statements for row in connection.execute(*statement)]
-
-        return self._database.write(work)
 
 
 def _is_damage(error: BaseException | None) -> bool:

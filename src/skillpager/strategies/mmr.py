@@ -48,11 +48,6 @@ class Mmr:
     name: str = "mmr"
 
     def __post_init__(self) -> None:
-        """Check the weight.
-
-        Raises:
-            ValueError: `mmr_lambda` is outside 0 to 1.
-        """
         if not 0.0 <= self.mmr_lambda <= 1.0:
             raise ValueError(f"mmr_lambda must be between 0 and 1, not {self.mmr_lambda}")
 
@@ -115,11 +110,6 @@ class Density(Mmr):
     name: str = "density"
 
     def __post_init__(self) -> None:
-        """Check the weight and the threshold.
-
-        Raises:
-            ValueError: `mmr_lambda` or `threshold` is outside 0 to 1.
-        """
         Mmr.__post_init__(self)  # `slots=True` makes a second class, which `super()` does not know
         if not 0.0 <= self.threshold <= 1.0:
             raise ValueError(f"threshold must be between 0 and 1, not {self.threshold}")

@@ -211,10 +211,8 @@ class Picker:
     ) -> Selection:
         """Return the finished selection.
 
-        Args:
-            strategy: Name of the strategy.
-            reason: Why the nodes were left out that were neither picked nor refused.
-            covered: Estimated chance that the skill answers the query at all.
+        `reason` is that of nodes that were neither picked nor refused; `covered` the estimated chance that
+        the skill answers the query at all.
         """
         skipped = []
         for ordinal, node in enumerate(self._index.nodes):

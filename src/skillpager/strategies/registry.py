@@ -3,36 +3,24 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from skillpager.settings import PROJECT_STRATEGIES
-
 
 @dataclass(frozen=True, slots=True)
 class Argument:
     """The argument of a strategy, as in `name:ARGUMENT`.
 
-    Attributes:
-        field: The field of the strategy that it sets.
-        read: Turns text into the field's value; raises `ValueError`.
-        kind: Its kind in words, for errors.
-        sample: A valid example; empty if there is none to recommend.
+    `read` turns text into the value of a field, or raises `ValueError`; `kind` and `sample`, a valid example,
+    are for errors.
     """
 
     field: str
     read: Callable[[str], object]
     kind: str
-    sample: str = ""
-    required: bool = False
+    sample: str
 
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """A strategy and its variants with other arguments.
-
-    Attributes:
-        place: Module below `skillpager.strategies`, and its class.
-        weighs: Whether it takes `mmr_lambda`.
-        argument: Its argument; None if it takes none.
-    """
+    """A strategy and its variants with other arguments: its class, and whether it takes `mmr_lambda`."""
 
     place: str
     weighs: bool = False
@@ -64,13 +52,4 @@ FAMILIES = {
     "dpp": Family("baselines.diversity:Dpp", argument=Argument("diversity", float, "a number", "0.5")),
     "msd": Family("baselines.diversity:Msd", argument=Argument("diversity", float, "a number", "0.01")),
     "cover": Family("baselines.diversity:Cover", argument=Argument("diversity", float, "a number", "0.005")),
-    # a model of others
-    "reranker": Family(
-        "baselines.reranker:Reranker", argument=Argument("model", str, "a model", required=True)
-    ),
 }
-
-
-def is_local(strategy: str) -> bool:
-    """Return whether `name` or `name:ARGUMENT` is a strategy that loads no model and calls no endpoint."""
-    return strategy.partition(":")[0] in PROJECT_STRATEGIES

@@ -348,6 +348,5 @@ def matched_budgets(results: Results) -> Table | None:
         note=f"Area: under the curve of sufficiency over budgets from {low:.0f} to {high:.0f} % of a skill's "
         "tokens, by the trapezoid rule, divided by that range: the mean sufficiency over budgets. Its "
         "interval draws queries. Interval and p of the difference draw skills; p is corrected for "
-        f"{len(tests)} tests. A budget is a ceiling: “used” is what the contexts take in fact. "
-        "Strategies whose weights do not ship need a model: --methods reranker:MODEL@tokens=50%.",
+        f"{len(tests)} tests. A budget is a ceiling: “used” is what the contexts take in fact.",
     )

@@ -31,9 +31,9 @@ SHIPPED = ENCODER, TYPES, NAVIGATOR = (
 
 # what strategies read that models have made: embeddings of the run's encoder, or of the method's own; types
 # of its classifier. Edges are made of both. The navigator reads its own weights, and embeddings of the
-# built-in encoder whatever the run's. Models of others learned from who knows what.
+# built-in encoder whatever the run's.
 READS: dict[str, tuple[str, ...]] = {
-    **dict.fromkeys(("full", "head", "bm25", "reranker"), ()),
+    **dict.fromkeys(("full", "head", "bm25"), ()),
     **dict.fromkeys(("mmr", "topk", "sections", "hybrid", "dpp", "msd", "cover", CHUNK_MMR), ("embeddings",)),
     **dict.fromkeys(
         ("mmr_graph", "topk_dependency", "greedy_graph", "exec_only", "concept_only", "density"),

@@ -72,14 +72,7 @@ class Candidates:
 def features_of(
     words: WordSearch, query: str, *, most_terms: int, name_at: Callable[[int], str]
 ) -> Candidates:
-    """Return the candidates of a query and their features.
-
-    Args:
-        words: The words of the library's skills.
-        query: The query.
-        most_terms: Terms of the query that are searched, the rarest.
-        name_at: Returns the name of the skill at a place of the library.
-    """
+    """Return the candidates of a query and their features; its `most_terms` rarest terms are searched."""
     asked = terms_of(query)
     times = Counter(asked)
     terms, holders = _rarest(words, times, FOUND_IN, most_terms)

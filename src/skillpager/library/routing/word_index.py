@@ -140,12 +140,9 @@ _SCHEMA = _schema()
 
 
 class WordIndex:
-    """The words of a library's skills, for any number of threads and processes at once.
+    """The words of a library's skills in a folder, or in memory, for any number of threads and processes.
 
     One process writes at a time, the others wait for it; readers see the last commit.
-
-    Args:
-        folder: Folder of the index, made when first needed; None keeps it in memory.
     """
 
     def __init__(self, folder: Path | None) -> None:
@@ -157,11 +154,7 @@ class WordIndex:
         self._is_away = False  # a store, of which there is at most one
 
     def update(self, wanted: Collection[int], read: Read) -> None:
-        """Bring the index in step with a library: skills that it lacks are added, others deleted.
-
-        Args:
-            wanted: Keys of the library's skills.
-            read: Reads those that are missing.
+        """Bring the index in step with a library: wanted keys that it lacks are read, others deleted.
 
         Raises:
             WordIndexError: The index cannot be read or written.

@@ -51,11 +51,7 @@ class Bm25:
     words: "PerIndex[bm25s.BM25 | None]" = field(default_factory=PerIndex, repr=False, compare=False)
 
     def select(self, index: SkillIndex, query: Query, *, budget: Budget, meter: TokenMeter) -> Selection:
-        """Return up to `max_nodes` picks, the best score first.
-
-        Raises:
-            MissingExtraError: The `bm25s` package is not installed.
-        """
+        """Return up to `max_nodes` picks, the best score first; needs the package `bm25s`."""
         return select_by_score(
             self.name,
             index,

@@ -21,9 +21,8 @@ from skillpager.types import Budget, FloatArray, Query, ScoreKind, Selection, Sk
 class Diverse:
     """A strategy of pyversity, of the same name.
 
-    Attributes:
-        diversity: Weight of diversity, 0 to 1; 0 picks by relevance alone.
-        jitter: Added to the cosine of each node with itself, so that no row is a sum of others.
+    `diversity` is 0 to 1; 0 picks by relevance alone. `jitter` is added to the cosine of each node with
+    itself, so that no row is a sum of others.
     """
 
     diversity: float
@@ -31,11 +30,6 @@ class Diverse:
     jitter: ClassVar[float] = 0.0
 
     def __post_init__(self) -> None:
-        """Check the diversity.
-
-        Raises:
-            ValueError: `diversity` is outside 0 to 1.
-        """
         if not 0.0 <= self.diversity <= 1.0:
             raise ValueError(f"diversity must be between 0 and 1, not {self.diversity}")
 
@@ -44,9 +38,6 @@ class Diverse:
 
         Under `max_tokens` all nodes are put in order once; one that does not fit is passed over for the next.
         The marginal value is pyversity's score at that rank, 0 for nodes without a rank.
-
-        Raises:
-            MissingExtraError: The `pyversity` package is not installed.
         """
         package = require_extra("pyversity", extra="strategies", purpose=f"The strategy {self.name}")
         relevance = cosines(index.embeddings, query.embedding)

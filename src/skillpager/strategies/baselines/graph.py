@@ -111,11 +111,6 @@ class GreedyGraph:
     name: str = "greedy_graph"
 
     def __post_init__(self) -> None:
-        """Check the threshold.
-
-        Raises:
-            ValueError: `threshold` is not a cosine.
-        """
         if self.threshold is not None and not -1.0 <= self.threshold <= 1.0:
             raise ValueError(f"threshold must be between -1 and 1, not {self.threshold}")
 
