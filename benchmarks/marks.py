@@ -39,10 +39,12 @@ LINE_COLUMNS = (
     "marks",
     "marks (%)",
     "nameless",
+    "other lines over 40",
 )
 SKILLS = 20  # of which lines are counted, evenly over the names
 PAGES = 3  # of each
 NAMELESS = 25  # lines of a mark that should have names
+OVERHEAD = 40  # tokens that the first line and the names of files should not exceed
 FIRST = 60  # documents for choosing
 SHARE = 0.4  # of the tokens of a skill
 KEY = ("label", "data", "skills", "query", "limit", "style")
@@ -86,7 +88,8 @@ def count_lines(folder: Path, label: str) -> None:
     exam.close()
     pages, marks, others, number, nameless = (sum(column) for column in zip(*rows, strict=True))
     means = [f"{total / len(rows):.1f}" for total in (pages, marks, others, number)]
-    row = [label, folder.name, len(rows), *means, f"{100 * marks / pages:.1f}", nameless]
+    over = sum(row[2] > OVERHEAD for row in rows)
+    row = [label, folder.name, len(rows), *means, f"{100 * marks / pages:.1f}", nameless, over]
     is_new = not LINES.exists()
     with LINES.open("a", encoding="utf-8", newline="") as file:
         csv.writer(file, lineterminator="\n").writerows([LINE_COLUMNS, row] if is_new else [row])

@@ -22,12 +22,10 @@ from skillpager.library import Library
 from skillpager.settings import Settings
 
 ROOT = Path(__file__).parent.parent
-WIDTH, HEIGHT = 1400, 900
+WIDTH, HEIGHT = 1280, 860
 STATE = {
     "skill": "postgres-backup",
-    "query": "Restore a single table from last night's dump.",
-    "step": 5,
-    "fold": 1,
+    "query": "restore one dropped table",
 }
 LIBRARY = {
     "view": "library",
@@ -35,7 +33,7 @@ LIBRARY = {
 }
 # the state of each picture, and what is there once it is shown
 PICTURES: dict[str, tuple[Mapping[str, object], str]] = {
-    "explorer.png": (STATE, "#document .now"),
+    "explorer.png": (STATE, "#document .lit"),
     "library.png": (LIBRARY, ".routed li"),
 }
 

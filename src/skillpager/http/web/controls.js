@@ -2,6 +2,7 @@
 
 import { byId, debounced, el } from "./dom.js";
 import { DEFAULTS } from "./state.js";
+import { snippet } from "./words.js";
 
 const QUERY_WAIT = 300;
 const KNOB_WAIT = 120;
@@ -11,11 +12,11 @@ const LIBRARY_KNOBS = ["max_tokens", "sufficiency", "fill"];
 
 const KNOBS = {
   mmr_lambda: {
-    label: "Relevance, λ", title: "1 is relevance only, 0 is variety only",
+    label: "Relevance or variety", title: "1 is relevance only, 0 is variety only",
     least: 0, most: 1, step: 0.05, start: 0.7, shown: (value) => value.toFixed(2),
   },
   max_nodes: {
-    label: "Most parts, k", title: "Most parts to pick", least: 1, most: 60, step: 1, start: 20, shown: String,
+    label: "Most parts", title: "Most parts to pick", least: 1, most: 60, step: 1, start: 20, shown: String,
   },
   max_tokens: {
     label: "Token budget", title: "Most tokens of the page, marks included",
@@ -33,6 +34,7 @@ export class Controls {
   constructor(store) {
     this.store = store;
     this.strategies = [];
+    this.names = [];
     // values of sliders that still move; the state gets them later
     this.moved = {};
     this.send = debounced(() => {
@@ -41,10 +43,18 @@ export class Controls {
       store.set(change);
     }, KNOB_WAIT);
     this.knobs = new Map(Object.keys(KNOBS).map((name) => [name, this.#knob(name)]));
-    byId("knobs").open = matchMedia("(width >= 900px)").matches;
-    byId("skill").addEventListener("change", (event) => {
-      store.set({ skill: event.target.value, step: null, max_nodes: null, max_tokens: null });
-    });
+    byId("knobs").open = [...Object.keys(KNOBS), "strategy"].some((name) => store.state[name] !== DEFAULTS[name]);
+    const field = byId("skill");
+    const chosen = () => {
+      const skill = this.#named(field.value.trim());
+      if (skill) store.set({ skill, step: null, max_nodes: null, max_tokens: null });
+    };
+    field.addEventListener("change", chosen);
+    // a name taken from the list is an event without typing
+    field.addEventListener("input", (event) => { if (!event.inputType || event.inputType === "insertReplacementText") chosen(); });
+    // the list offers names that hold what is typed: typing replaces the name that is there
+    field.addEventListener("focus", () => field.select());
+    field.addEventListener("blur", () => { field.value = store.state.skill; });
     byId("strategy").addEventListener("change", (event) => this.#choose(event.target.value));
     byId("argument").addEventListener("change", (event) => {
       const name = byId("strategy").value;
@@ -63,8 +73,8 @@ export class Controls {
   /** @param {any[]} skills @param {any[]} strategies */
   offer(skills, strategies) {
     this.strategies = strategies;
-    const options = skills.map(({ name, description }) => el("option", { value: name, title: description }, name));
-    byId("skill").replaceChildren(...options);
+    this.names = skills.map(({ name }) => name);
+    byId("skill-names").replaceChildren(...skills.map(({ name, description }) => el("option", { value: name }, snippet(description, 80))));
     byId("strategy").replaceChildren(...strategyOptions(strategies));
   }
 
@@ -78,7 +88,7 @@ export class Controls {
   /** Show the state. */
   show() {
     const { state } = this.store;
-    byId("skill").value = state.skill;
+    if (document.activeElement !== byId("skill")) byId("skill").value = state.skill;
     if (document.activeElement !== byId("query")) byId("query").value = state.query;
     const [name, argument] = splitStrategy(state.strategy);
     const strategy = this.strategies.find((each) => each.name === name);
@@ -90,8 +100,7 @@ export class Controls {
     byId("argument-label").textContent = strategy?.argument?.name.replace("_", " ") ?? "Argument";
     byId("fill").checked = state.fill;
     const heeds = this.#heeds(name);
-    byId("fill").disabled = !heeds.includes("fill");
-    byId("fill-knob").classList.toggle("unheeded", byId("fill").disabled);
+    byId("fill-knob").hidden = !heeds.includes("fill");
     for (const [knob, parts] of this.knobs) {
       showKnob(knob, parts, this.moved[knob] ?? state[knob], heeds.includes(knob));
     }
@@ -113,6 +122,12 @@ export class Controls {
   #heeds(name) {
     const heeds = this.strategies.find((each) => each.name === name)?.heeds ?? [];
     return this.store.state.view === "library" ? heeds.filter((knob) => LIBRARY_KNOBS.includes(knob)) : heeds;
+  }
+
+  /** Return the only skill whose name holds what was typed, else what was typed. @param {string} typed */
+  #named(typed) {
+    const found = this.names.filter((name) => name.includes(typed));
+    return found.length === 1 ? found[0] : typed;
   }
 
   #choose(name) {
@@ -157,11 +172,10 @@ export function strategyOptions(strategies) {
 function showKnob(name, { range, output, reset }, value, heeded) {
   const { start, shown } = KNOBS[name];
   range.value = value ?? Math.min(start, Number(range.max));
-  range.disabled = !heeded;
-  output.textContent = heeded ? value === null ? "auto" : shown(value) : "unused";
+  output.textContent = value === null ? "auto" : shown(value);
   range.setAttribute("aria-valuetext", output.textContent);
-  reset.hidden = value === null || !heeded;
-  const { classList } = range.closest(".knob");
-  classList.toggle("auto", value === null || !heeded);
-  classList.toggle("unheeded", !heeded);
+  reset.hidden = value === null;
+  const place = range.closest(".knob");
+  place.classList.toggle("auto", value === null);
+  place.hidden = !heeded;
 }

@@ -120,7 +120,7 @@ function drawLarge(context, { node, x, y }, { lit, colors }, on) {
   context.stroke();
   context.fillRect(x, y, 7, HEIGHT);
   context.fillStyle = colors.ink;
-  context.font = "11px system-ui, sans-serif";
+  context.font = "12px system-ui, sans-serif";
   context.textBaseline = "middle";
   context.fillText(`${node.id}  ${snippet(node.text, 26)}`, x + 13, y + HEIGHT / 2 + 0.5, WIDTH - 18);
 }

@@ -1,6 +1,6 @@
 /** Where nodes stand in the graph: sections in columns, nodes from top to bottom in document order. */
 
-export const WIDTH = 190;
+export const WIDTH = 210;
 export const HEIGHT = 24;
 const ROW = 34;
 const TITLE = 30;

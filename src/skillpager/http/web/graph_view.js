@@ -10,8 +10,7 @@ const ZOOM = 1.25;
 const LEAST_SCALE = 0.04;
 const MOST_SCALE = 3;
 const MARGIN = 24;
-const NARROW = 600;
-const READABLE_SCALE = 0.8;
+const READABLE_SCALE = 1;
 
 /**
  * @typedef {object} Picture The input of `draw`.
@@ -102,9 +101,16 @@ export class GraphView {
     this.redraw();
   }
 
-  /** Show the whole graph; on a narrow screen only its beginning, at a readable size. */
+  /** Show the graph at a readable size: all of it if it fits, else from the first part of the page, or its beginning. */
   #begin() {
-    this.fit(this.canvas.clientWidth < NARROW ? READABLE_SCALE : LEAST_SCALE);
+    this.fit(READABLE_SCALE);
+    const { clientWidth: width, clientHeight: height } = this.canvas;
+    const first = this.layout.placed.find(({ node }) => this.lit?.has(node.id));
+    if (!first || !width) return;
+    this.#bring(first);
+    // no empty space beside the graph where there is more of it
+    this.left = Math.min(this.left, Math.max((width - this.layout.width * this.scale) / 2, MARGIN));
+    this.top = Math.min(this.top, Math.max((height - this.layout.height * this.scale) / 2, MARGIN));
   }
 
   /**
@@ -160,9 +166,9 @@ export class GraphView {
 
   #filter(title, names, things, nameOf) {
     const counts = Object.groupBy(things, nameOf);
-    return el("fieldset", { class: "filters" }, el("legend", {}, title), ...names.map((name) => {
+    return el("fieldset", { class: "filters" }, el("legend", {}, title), ...names.filter((name) => counts[name]).map((name) => {
       const box = el("input", { type: "checkbox", name, checked: true, onchange: () => this.#toggle(name, box.checked) });
-      const count = counts[name]?.length ?? 0;
+      const count = counts[name].length;
       if (TYPES.includes(name)) return el("label", {}, box, el("span", { class: "chip", "data-type": name }, typeName(name)), count);
       return el("label", {}, box, el("span", { class: "stroke", "data-kind": name }), `${name} ${count}`);
     }));
@@ -208,13 +214,18 @@ export class GraphView {
   /** Make a node the current one and bring it into view. */
   #go(placed) {
     if (!placed) return;
+    this.#bring(placed);
+    this.choose(placed.node.id);
+  }
+
+  /** Bring a node into view. */
+  #bring(placed) {
     const { clientWidth: width, clientHeight: height } = this.canvas;
     const [x, y] = [placed.x * this.scale + this.left, placed.y * this.scale + this.top];
     if (x < 0 || y < 0 || x + WIDTH * this.scale > width || y + HEIGHT * this.scale > height) {
       this.left += width / 2 - x - (WIDTH * this.scale) / 2;
       this.top += height / 2 - y;
     }
-    this.choose(placed.node.id);
   }
 
   #resize() {

@@ -128,6 +128,8 @@ async function loadPage() {
   if (!page) return;
   document.body.removeAttribute("aria-busy");
   showReading(readPage(page, known.outline));
+  const first = known.reading.picks[0]?.nodes[0];
+  if (first && state.step === null && document.activeElement !== byId("query")) documentView.reveal(first);
   byId("status").textContent = byId("side-line").textContent;
 }
 
@@ -173,7 +175,7 @@ function show() {
   const step = reading && store.state.step !== null ? boundedStep(store.state.step, reading.picks.length) : null;
   if (reading) showSide(side);
   byId("fold").hidden = !reading || view !== "document";
-  byId("fold").setAttribute("aria-pressed", String(fold));
+  byId("fold").textContent = fold ? "Show what is left out" : "Fold what is left out";
   documentView.show(reading, step, fold);
   picks.show(step);
   graphView.light(reading && litAt(reading, step));

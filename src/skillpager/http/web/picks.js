@@ -1,7 +1,7 @@
 /** The picks in the order of picking, with their numbers, and stepping through them. */
 
 import { el } from "./dom.js";
-import { counted, lines, percent, pickReasons, skipReason, snippet, typeName } from "./words.js";
+import { counted, lines, measureName, percent, pickReasons, skipReason, snippet, typeName } from "./words.js";
 
 const MEASURES = ["relevance", "redundancy", "marginal"];
 
@@ -75,9 +75,9 @@ export class Picks {
   }
 
   #verdict(id) {
-    const { ranks, shown, skipped } = this.reading;
+    const { page, ranks, shown, skipped } = this.reading;
     const skip = skipped.get(id);
-    const numbers = skip ? ` Numbers: ${MEASURES.map((name) => `${name} ${skip[name].toFixed(2)}`).join(", ")}.` : "";
+    const numbers = skip ? ` Numbers: ${MEASURES.map((name) => `${measureName(name, page.selection.score_kind)} ${skip[name].toFixed(2)}`).join(", ")}.` : "";
     if (ranks.has(id)) return `On the page: pick ${ranks.get(id) + 1} of ${this.reading.picks.length}.`;
     if (shown.has(id)) return `On the page, though not picked: its text costs no more than a mark for the gap.${numbers}`;
     return skip ? `Left out: ${skipReason(skip.reason)}.${numbers}` : "Left out.";
@@ -95,13 +95,13 @@ export class Picks {
         type ? el("span", { class: "chip" }, typeName(type)) : el("span", { class: "chip" }, "window"),
         el("span", { class: "where" }, node ? ` ${pick.id} · ${lines(node)}` : " dropped: it did not fit"),
       ),
-      bars(pick, scales),
+      bars(pick, scales, this.reading.page.selection.score_kind),
     );
     return { pick, button, item: el("li", {}, button) };
   }
 
   #why(pick) {
-    const chance = pick.sufficiency === null ? "" : ` Estimated sufficiency with it: ${percent(pick.sufficiency)}.`;
+    const chance = pick.sufficiency === null ? "" : ` Chance that nothing is missing then: ${percent(pick.sufficiency)}.`;
     return el(
       "div", { class: "why" },
       ...pickReasons(pick, this.signals).map((reason) => el("p", {}, reason)),
@@ -170,20 +170,19 @@ export function boundedStep(target, picks) {
   return !picks || target > picks ? null : Math.max(1, target);
 }
 
-function bars(pick, scales) {
+function bars(pick, scales, kind) {
   return el("span", { class: "bars" }, ...MEASURES.map((name) => {
     const bar = el("span", { class: name });
     bar.style.width = `${Math.max(0, Math.min(1, pick[name] / scales[name])) * 100}%`;
     const value = pick[name].toFixed(2);
     return el(
-      "span", { role: "img", title: `${name} ${pick[name].toFixed(4)}`, "aria-label": `${name} ${value}` },
+      "span", { role: "img", title: `${measureName(name, kind)} ${pick[name].toFixed(4)}`, "aria-label": `${measureName(name, kind)} ${value}` },
       el("span", { class: "track" }, bar), value,
     );
   }));
 }
 
 function barKeys(kind) {
-  const said = (name) => name === "marginal" ? `marginal: ${kind.replaceAll("_", " ")}` : name;
-  const keys = MEASURES.map((name) => el("span", {}, el("i", { class: name }), said(name)));
+  const keys = MEASURES.map((name) => el("span", {}, el("i", { class: name }), measureName(name, kind)));
   return el("div", { class: "keys", "aria-hidden": "true" }, ...keys);
 }

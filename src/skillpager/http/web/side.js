@@ -81,7 +81,7 @@ function figures({ page, shown }, outline) {
     [`of ${page.full_tokens.toLocaleString("en")} tokens`, about + page.tokens.toLocaleString("en")],
     ["of the tokens saved", percent(page.token_reduction, 1)],
     [`of ${counted(outline.nodes.length, "part")} shown`, shown.size],
-    ["estimated sufficiency", page.sufficiency === null ? "–" : percent(page.sufficiency)],
+    ["chance that nothing is missing", page.sufficiency === null ? "–" : percent(page.sufficiency)],
     ...(page.covered === null ? [] : [["chance that the skill covers the query", percent(page.covered)]]),
   ];
   const shownEntries = entries.map(([term, value]) => el("div", {}, el("dt", {}, term), el("dd", {}, value)));

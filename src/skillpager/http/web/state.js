@@ -19,7 +19,7 @@
 /** @type {State} */
 export const DEFAULTS = Object.freeze({
   skill: "", query: "", strategy: "navigator", mmr_lambda: null, max_nodes: null, max_tokens: null,
-  sufficiency: null, fill: false, view: "document", side: "picks", step: null, fold: false,
+  sufficiency: null, fill: false, view: "document", side: "picks", step: null, fold: true,
 });
 const NUMBERS = { mmr_lambda: [0, 1], max_nodes: [0, 1e9], max_tokens: [0, 1e9], sufficiency: [0.01, 1], step: [1, 1e9] };
 const FLAGS = ["fill", "fold"];
@@ -50,7 +50,7 @@ export function readHash(hash) {
 export function writeHash(state) {
   const told = new URLSearchParams();
   for (const [name, value] of Object.entries(state)) {
-    if (value !== DEFAULTS[name]) told.set(name, value === true ? "1" : String(value));
+    if (value !== DEFAULTS[name]) told.set(name, typeof value === "boolean" ? String(Number(value)) : String(value));
   }
   return `#${told}`;
 }

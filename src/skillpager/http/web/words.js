@@ -25,6 +25,19 @@ export function snippet(text, length = 110) {
   return bare.length > length ? `${bare.slice(0, length - 1)}…` : bare;
 }
 
+// what the number is called by which a strategy decides
+const VALUES = {
+  need: "need", mmr_margin: "relevance less repetition", cosine: "relevance", section: "relevance of its section", bm25: "BM25 score",
+  rank_fusion: "score of two rankings", diversity: "score", model: "score of the model", own: "score",
+};
+
+/**
+ * Return the name of a number of a pick.
+ * @param {string} measure relevance, redundancy or marginal.
+ * @param {string} kind What `marginal` is.
+ */
+export const measureName = (measure, kind) => ({ relevance: "relevance", redundancy: "repetition" })[measure] ?? VALUES[kind] ?? kind;
+
 // smaller shares are not shown
 const LEAST_SHARE = 0.1;
 
