@@ -48,7 +48,7 @@ from skillpager.classifiers.local import CLASSIFIER_ID
 from skillpager.encoders.builtin import DIM, ENCODER_ID, BuiltinEncoder
 from skillpager.sequence_net import SequenceNet
 from skillpager.strategies.navigator.features import NAMES, QUERY_KINDS
-from skillpager.strategies.navigator.strategy import NeedModel
+from skillpager.strategies.navigator.strategy import NeedModel, with_sections
 from skillpager.types import FloatArray
 from train_encoder import EncoderSettings, EncoderTrainer
 from train_navigator import Case
@@ -313,7 +313,9 @@ def train_navigators(
         tasks = {split.name: pool.submit(_train_navigator, split.learns) for split in splits}
         nets = {name: SequenceNet(arrays_of(task.result())) for name, task in tasks.items()}
     logits = {
-        key_of(case): net.logits(case.example.features, case.example.sections)[:, 0]
+        key_of(case): with_sections(
+            net.logits(case.example.features, case.example.sections)[:, 0], case.example.sections
+        )
         for name, net in nets.items()
         for case in by_split[name]
     }

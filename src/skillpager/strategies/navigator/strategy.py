@@ -45,7 +45,7 @@ from skillpager.strategies.navigator.features import (
     kinds_of,
     query_signals,
 )
-from skillpager.strategies.navigator.lexical import clauses_of
+from skillpager.strategies.navigator.lexical import IntArray, clauses_of
 from skillpager.strategies.navigator.notes import needs_with_notes
 from skillpager.strategies.navigator.variants import Variants
 from skillpager.strategies.picking import PerIndex, Picker, cosines, falling
@@ -73,6 +73,7 @@ STEPS = 1e6
 
 # chosen by cross-validation over skills (training/train_navigator.py)
 COST_EXPONENT = 0.6  # of the tokens that a node costs
+SECTION_WEIGHT = 0.5  # of the mean log odds of its section beside a node's own
 OPENING_TOKENS = 12.0  # surcharge of a node that is not beside a shown one: neighbours are missed most
 # a page without limits rather suffices than not, whatever its tokens cost: a query that needs much of a large
 # skill would else get a node or two
@@ -218,7 +219,17 @@ class NeedModel:
         return [dict(zip(GROUPS, row, strict=True)) for row in shares.round(3).tolist()]
 
     def _logits(self, known: IndexFeatures, features: FloatArray) -> FloatArray:
-        return self.net.logits(features, known.section.member)[:, 0]
+        return with_sections(self.net.logits(features, known.section.member)[:, 0], known.section.member)
+
+
+def with_sections(logits: FloatArray, member: IntArray) -> FloatArray:
+    """Return `(n,)` logits to which each node's section adds its mean, given `(n,)` numbers of sections.
+
+    What a query needs stands together, and part of a procedure is worth little.
+    """
+    means = np.bincount(member, logits) / np.bincount(member)
+    raised: FloatArray = (logits + SECTION_WEIGHT * means[member]).astype(np.float32)
+    return raised
 
 
 @cache
