@@ -24,38 +24,28 @@ def read_study() -> pd.DataFrame:
     return rows.assign(tokens=rows.context_tokens + rows.fault_tokens)
 
 
-def with_cut_pages(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows of the tasks whose page was not the whole skill."""
-    tokens = rows.pivot(index="task", columns="arm", values="tokens")
-    return rows[rows.task.isin(tokens.index[tokens["page"] < tokens["whole"]])]
-
-
 def make_blocks() -> dict[str, str]:
     """Return the tables of the page by the names of their blocks."""
-    blocks = {}
-    for name, rows in (("study", read_study()), ("study-cut", with_cut_pages(read_study()))):
-        solved = rows.pivot(index="task", columns="arm", values="solved") * 100
-        tokens = rows.pivot(index="task", columns="arm", values="tokens")
-        if name == "study":
-            blocks["study arms"] = _table(
-                ["arm", "tasks", "solved (%)", "skill tokens"],
-                [
-                    [arm, len(solved), _cell(bootstrap(solved[arm]), 1), _cell(bootstrap(tokens[arm]), 0)]
-                    for arm in ARMS
-                ],
-            )
-        lines = []
-        for arm in ARMS:
-            if arm != "whole":
-                gained = solved[arm] - solved["whole"]
-                better, worse = int((gained > 0).sum()), int((gained < 0).sum())
-                p = mcnemar(better, worse)
-                saved = bootstrap(tokens["whole"] - tokens[arm], tokens["whole"]).scaled(100)
-                line = [arm, len(solved), _cell(bootstrap(gained), 1), "< 0.001" if p < 0.001 else f"{p:.3f}"]
-                lines.append([*line, better, worse, _cell(saved, 1)])
-        head = ["arm", "tasks", "solved (points)", "p", "better on", "worse on", "skill tokens saved (%)"]
-        blocks[f"{name} differences"] = _table(head, lines)
-    return blocks
+    rows = read_study()
+    solved = rows.pivot(index="task", columns="arm", values="solved") * 100
+    tokens = rows.pivot(index="task", columns="arm", values="tokens")
+    arms: list[list[object]] = [
+        [arm, len(solved), _cell(bootstrap(solved[arm]), 1), _cell(bootstrap(tokens[arm]), 0)] for arm in ARMS
+    ]
+    lines = []
+    for arm in ARMS:
+        if arm != "whole":
+            gained = solved[arm] - solved["whole"]
+            better, worse = int((gained > 0).sum()), int((gained < 0).sum())
+            p = mcnemar(better, worse)
+            saved = bootstrap(tokens["whole"] - tokens[arm], tokens["whole"]).scaled(100)
+            line = [arm, len(solved), _cell(bootstrap(gained), 1), "< 0.001" if p < 0.001 else f"{p:.3f}"]
+            lines.append([*line, better, worse, _cell(saved, 1)])
+    head = ["arm", "tasks", "solved (points)", "p", "better on", "worse on", "skill tokens saved (%)"]
+    return {
+        "study arms": _table(["arm", "tasks", "solved (%)", "skill tokens"], arms),
+        "study differences": _table(head, lines),
+    }
 
 
 def _cell(interval: Interval, digits: int) -> str:

@@ -1,6 +1,6 @@
 """Write the quality of pages into README.md and docs/measured.md: `python docs/generate_readme.py`.
 
-It comes from `benchmarks/promise.csv`, which `training/calibrate.py` writes, and from
+It comes from `benchmarks/promise.csv`, which `training/train.py` writes, and from
 `benchmarks/unseen.csv`, which `benchmarks/unseen.py` counts from the rows beside it.
 """
 

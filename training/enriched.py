@@ -1,103 +1,93 @@
 """Measure pages with notes on nodes, as `skillpager enrich` keeps them, beside pages without.
 
-    python training/enriched.py DATA... [--documents 60] [--weights WEIGHT STEP]
+    python training/enriched.py DATA... --work build/training
 
-The notes are those of `asks.jsonl`, written by readers who saw no query. The skills of half of the authors
-are for choosing the weights, results are those of the others. The rows are appended to
-`benchmarks/enriched.csv`.
+DATA and WORK are those of a run of `train.py`: each skill is paged by the models of its fold, which never saw
+it. The notes are those of `asks.jsonl`, written by readers who saw no query. `WEIGHT` and `STEP` of
+`strategies/navigator/notes.py` were chosen before, with other models. Writes `benchmarks/enriched.csv`.
 """
 
 import argparse
-import sys
 from collections.abc import Iterator
 from dataclasses import replace
-from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from data import Asked, Example, load, readers_notes
-from skillpager import SkillPager
-from skillpager.bench.run.selecting import page_row
+from data import Example, load, readers_notes
+from promise import ANSWERED
+from skillpager.bench.judge.judges import judge_evidence
+from skillpager.encoders.builtin import ENCODER_ID, BuiltinEncoder
 from skillpager.enrichment.notes import NodeNotes, digest_of, notes_on
-from skillpager.settings import Settings
-from skillpager.strategies.navigator import notes as weights
-from skillpager.types import Page, SkillIndex
+from skillpager.pages.assemble import NodeMeter
+from skillpager.strategies.navigator.strategy import Navigator, NeedModel
+from skillpager.types import Budget, SkillIndex
+from train import Split, is_typical, make_cases, read_unseen, splits_of
+from train_navigator import Case, ranking
 
 TARGET = Path(__file__).parent.parent / "benchmarks" / "enriched.csv"
-PARTS = ("choosing", "judging")
 
 
-def part_of(example: Example) -> str:
-    """Return whether the skills of an author are for choosing or for judging."""
-    return PARTS[int(sha256(example.repository.encode()).hexdigest(), 16) % 2]
-
-
-def with_notes(example: Example, index: SkillIndex, pager: SkillPager, cached: Path) -> SkillIndex:
+def with_notes(example: Example, index: SkillIndex, encoder: BuiltinEncoder, folder: Path) -> SkillIndex:
     """Return an index with the notes of readers."""
     digests = [digest_of(node) for node in index.nodes]
-    records = readers_notes()[example.document.provenance.sha256]
     notes = {
         digest: NodeNotes(tuple(asks), tuple(digests[other] for other in along))
-        for digest, (_, _, asks, along) in zip(digests, records, strict=True)
+        for digest, (_, _, asks, along) in zip(
+            digests, readers_notes()[example.document.provenance.sha256], strict=True
+        )
     }
-    return replace(index, notes=notes_on(index, notes, pager.encoder, cached))
+    cached = folder / f"{example.document.provenance.sha256}.npz"
+    return replace(index, notes=notes_on(index, notes, encoder, cached))
 
 
-def row_of(example: Example, asked: Asked, page: Page, index: SkillIndex) -> dict[str, object]:
-    """Return what the pages of one query hold, and how its needs rank."""
-    selection = page.selection
-    assert selection is not None
-    needs = np.empty(len(index.nodes))
+def row_of(example: Example, case: Case, index: SkillIndex, navigator: Navigator) -> dict[str, object]:
+    """Return what the default page of a query holds, and how its needs rank."""
+    nodes = index.nodes
+    selection = navigator.select(index, case.query, budget=Budget(), meter=NodeMeter(nodes))
+    needs = np.empty(len(nodes))
     for each in (*selection.picks, *selection.skipped):
         needs[each.node.ordinal] = each.marginal
-    needed, tokens = asked.needs == 1, np.array([node.tokens for node in index.nodes])
-    area = share = None
-    if needed.any() and not needed.all():
-        right, wrong = needs[needed][:, None], needs[~needed]
-        area = float(((right > wrong) + 0.5 * (right == wrong)).mean())
-        share = float(tokens[needs >= needs[needed].min()].sum() / tokens.sum())
-    row = page_row(example.document, asked.query, page)
+    ranked = ranking([case], [needs]) if 0 < (case.asked.needs == 1).sum() < len(nodes) else {}
+    shown = sorted(pick.node.ordinal for pick in selection.picks)
+    text = "\n\n".join(nodes[ordinal].text for ordinal in shown)
     return {
-        "part": part_of(example),
         "notes": "with" if index.notes else "without",
-        "queries": asked.series,
-        "auc": area,
-        "share_to_read": share,
-        "sufficient": row["sufficient"],
-        "promised": page.sufficiency if page.sufficiency is not None else 1.0,
-        "tokens": page.tokens,
-        "full": page.full_tokens,
-        "covered": selection.covered is None or selection.covered >= 0.5,
+        "queries": case.asked.series,
+        "auc": ranked.get("auc"),
+        "share_to_read": ranked.get("share_to_read"),
+        "sufficient": judge_evidence(example.document, case.asked.query, text)[1],
+        "promised": 1.0 if len(shown) == len(nodes) else selection.picks[-1].sufficiency,
+        "tokens": sum(nodes[ordinal].tokens for ordinal in shown),
+        "full": index.full_tokens,
     }
 
 
-def rows(examples: list[Example], pager: SkillPager, folder: Path) -> Iterator[dict[str, object]]:
-    """Yield the rows of all queries; for requests that a skill does not answer, whether it seems to."""
-    for example in examples:
-        plain = pager.index(example.skill)
-        noted = with_notes(example, plain, pager, folder / f"{example.name}.npz")
-        for index in (plain, noted):
-            for asked in example.asked:
-                yield row_of(example, asked, pager.page(index, asked.query.query), index)
-            for text in example.unanswered:
-                selection = pager.page(index, text).selection
-                covered = selection is None or selection.covered is None or selection.covered >= 0.5
-                part, kind = part_of(example), "with" if index.notes else "without"
-                yield {"part": part, "notes": kind, "queries": "near misses", "covered": covered}
-        sys.stderr.write(f"{example.name}\n")
-
-
-def table_of(found: pd.DataFrame) -> pd.DataFrame:
-    """Return the means by part, queries and notes, in percent."""
-    groups = found.groupby(["part", "queries", "notes"], sort=False)
-    table = groups[["auc", "share_to_read", "sufficient", "promised", "covered"]].agg(
-        lambda values: 100 * values.astype(float).mean()
-    )
-    table["saved"] = 100 * (1 - groups["tokens"].sum() / groups["full"].sum())
-    table.insert(0, "count", groups.size())
-    return table.round(1).reset_index().sort_values(["part", "queries", "notes"])
+def rows(examples: list[Example], work: Path, split: Split) -> Iterator[dict[str, object]]:
+    """Yield the rows of the skills of a fold that have notes and are of many authors."""
+    with np.load(work / "folds" / split.name / "navigator.npz") as stored:
+        model = NeedModel.of({name: stored[name] for name in stored.files})
+    encoder = BuiltinEncoder(folder=work / "encoders" / split.name, id=ENCODER_ID)
+    known = readers_notes()
+    noted = [
+        place
+        for place in split.tried
+        if is_typical(examples[place])
+        and len(known.get(examples[place].document.provenance.sha256, ())) == len(examples[place].fragments)
+    ]
+    part = [examples[place] for place in noted]
+    unseen = read_unseen(part, work, [Split(split.name, [], list(range(len(part))))])
+    (work / "notes").mkdir(exist_ok=True)
+    indexes: dict[int, SkillIndex] = {}
+    navigator = Navigator(model=model)
+    for case in make_cases(part, unseen):
+        if case.asked.series in ANSWERED:
+            example = part[case.document]
+            if case.document not in indexes:
+                indexes[case.document] = with_notes(example, case.index, encoder, work / "notes")
+            for index in (case.index, indexes[case.document]):
+                yield row_of(example, case, index, navigator)
 
 
 def main() -> None:
@@ -106,28 +96,19 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("data", nargs="+", type=Path)
-    parser.add_argument("--documents", type=int, default=60, help="the first, by the digest of their name")
-    parser.add_argument("--work", type=Path, default=Path("build/enriched"), help="folder of indexes")
-    parser.add_argument("--part", choices=PARTS, help="skills of this half of the authors alone")
-    parser.add_argument("--weights", nargs=2, type=float, help="weight and step that are tried")
+    parser.add_argument("--work", type=Path, default=Path("build/training"))
     options = parser.parse_args()
-    if options.weights:
-        weights.ASK_WEIGHT, weights.ALONG_STEP = options.weights
-    known = readers_notes()
-    examples = [
-        example
-        for example in load(options.data)
-        if len(known.get(example.document.provenance.sha256, ())) == len(example.fragments)
-        and options.part in (None, part_of(example))
-    ]
-    examples.sort(key=lambda example: sha256(example.name.encode()).hexdigest())
-    pager = SkillPager(settings=Settings(cache_dir=options.work))
-    table = table_of(pd.DataFrame(rows(examples[: options.documents], pager, options.work)))
-    pager.close()
-    used = (weights.ASK_WEIGHT, weights.ALONG_STEP)
-    for place, (name, value) in enumerate(zip(("weight", "step"), used, strict=True)):
-        table.insert(place, name, value)
-    table.to_csv(TARGET, mode="a", header=not TARGET.exists(), index=False)
+    examples = load(options.data)
+    splits = [split for split in splits_of(examples) if split.tried]
+    found = pd.DataFrame(row for split in splits for row in rows(examples, options.work, split))
+    groups = found.groupby(["queries", "notes"], sort=False)
+    table = groups[["auc", "share_to_read", "sufficient", "promised"]].agg(
+        lambda values: 100 * values.astype(float).mean()
+    )
+    table["saved"] = 100 * (1 - groups["tokens"].sum() / groups["full"].sum())
+    table.insert(0, "count", groups.size())
+    table = table.round(1).reset_index().sort_values(["queries", "notes"])
+    table.to_csv(TARGET, index=False, lineterminator="\n")
     print(table.to_string(index=False))
 
 

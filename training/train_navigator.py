@@ -36,6 +36,7 @@ from skillpager.strategies.navigator.features import (
 )
 from skillpager.strategies.navigator.strategy import (
     LEAST_CHANCE,
+    MOST_TOKENS,
     SIZE_EXPONENT,
     TYPICAL_TOKENS,
     Navigator,
@@ -51,7 +52,7 @@ FIT = Fit(epochs=4, rate=2e-3, batch=16, seeds=4, loss="needs")
 # about so many pages of a walk calibrate the chance; every query counts the same
 JUDGED_PAGES = 25
 # share of the pages without limits that are to suffice, by kind of query (`QUERY_KINDS`): by default and lean
-AIMS = ((0.95, 0.95, 0.85), (0.87, 0.87, 0.60))
+AIMS = ((0.95, 0.95, 0.90), (0.87, 0.87, 0.60))
 # prices of a token that are tried: least, largest, how many
 PRICES = (1e-5, 1e-2, 200)
 
@@ -240,11 +241,18 @@ def _regression(
 
 
 def score_coverage(cases: Sequence[Case], covered: Sequence[float | None]) -> dict[str, object]:
-    """Return how well the chance of being covered tells which queries are answered, and its calibration."""
+    """Return how well the chance of being covered tells which queries are answered, and its calibration.
+
+    Queries for which there is no chance do not count.
+    """
     found: dict[str, object] = {}
     known = {
         series: np.array(
-            [of for case, of in zip(cases, covered, strict=True) if case.asked.series in names], float
+            [
+                chance
+                for case, chance in zip(cases, covered, strict=True)
+                if case.asked.series in names and chance is not None
+            ]
         )
         for series, names in ((LONG, (LONG,)), (SHORT, (SHORT,)), (UNANSWERED, NOT_COVERED))
     }
@@ -283,7 +291,8 @@ def length_at(walk: Walk, chances: FloatArray, price: float) -> int:
     """Return how many picks the page without limits has at a price of a token in a typical skill."""
     price *= (TYPICAL_TOKENS / max(1, walk.full_tokens)) ** SIZE_EXPONENT
     worths = np.where(chances >= LEAST_CHANCE, chances - price * walk.shown, -np.inf)
-    return int(np.argmax(worths)) + 1 if np.isfinite(worths).any() else len(worths)
+    length = int(np.argmax(worths)) + 1 if np.isfinite(worths).any() else len(worths)
+    return min(length, max(1, int(np.searchsorted(walk.shown, MOST_TOKENS, side="right"))))
 
 
 def fit_price(walks: Sequence[Walk], chance: tuple[FloatArray, FloatArray]) -> FloatArray:

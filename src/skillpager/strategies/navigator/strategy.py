@@ -79,7 +79,9 @@ OPENING_TOKENS = 12.0  # surcharge of a node that is not beside a shown one: nei
 # skill would else get a node or two
 LEAST_CHANCE = 0.5
 # the price of a token falls with the size of the skill: the larger it is, the more a query needs of it
-TYPICAL_TOKENS, SIZE_EXPONENT = 2000, 0.5
+TYPICAL_TOKENS, SIZE_EXPONENT = 2000, 0.6
+# a page without limits has no more tokens: of folders of thousands of nodes the chance would grow too slowly
+MOST_TOKENS = 8000
 # a page that saves less than this share of the skill is the whole skill: so little is not worth a doubt
 LEAST_SAVING = 0.2
 LEAN_BELOW = 0.25  # this chance that the skill answers the query at all, its page is lean
@@ -439,16 +441,20 @@ class _Walk:
 def _best_length(walk: _Walk, price: float) -> tuple[int, int]:
     """Return the steps and tokens of a walk at which its chance less the price of its tokens is largest.
 
-    Only lengths whose chance is at least `LEAST_CHANCE` count; if none is, the walk goes to its end.
+    Only lengths whose chance is at least `LEAST_CHANCE` count; if none is, the walk goes to its end, or to
+    `MOST_TOKENS`.
     """
-    found, largest = None, -np.inf
+    found, largest, last = None, -np.inf, (1, 0)
     # no chance is above 1, so a page that has more tokens is worth less than that
     while 1 - price * walk.shown > largest and (ordinal := walk.best()) is not None:
         walk.pick(ordinal, None)
+        if walk.shown > MOST_TOKENS:
+            break
+        last = walk.steps, walk.shown
         worth = round(walk.chance - price * walk.shown, WORTH_DIGITS)
         if worth > largest and walk.chance >= LEAST_CHANCE:
             found, largest = (walk.steps, walk.shown), worth
-    return found or (walk.steps, walk.shown)
+    return found or last
 
 
 def required_context(
