@@ -2,7 +2,7 @@
 
 A run is a folder of `benchmarks/intraskill` that `python benchmarks/publish.py` wrote. Its tables and figures
 are made anew from its rows, and so is every block of the page that is named after it:
-`<!-- RUN TABLE -->`, where TABLE is `default`, `budgets`, `claim-counts`, `readers:OTHER` (the same pages
+`<!-- RUN TABLE -->`, where TABLE is `claim-counts`, `readers:OTHER` (the same pages
 under the judge of another run), or any table of a report, such as `lambda-sweep`.
 """
 
@@ -14,11 +14,10 @@ from marked_blocks import read_blocks, table, write_blocks
 
 from skillpager.bench.judge.agreement import measure_agreement
 from skillpager.bench.report.claims import Outcome, check_claims
-from skillpager.bench.report.methods import default_methods, read_curves
 from skillpager.bench.report.report import FROM_ROWS, Block
 from skillpager.bench.report.results import ROWS, PublishedResults
-from skillpager.bench.report.statistics import COVERAGE, MICRO_REDUCTION, SUFFICIENCY, Interval
-from skillpager.bench.report.tables import SHOWN, Table
+from skillpager.bench.report.statistics import MICRO_REDUCTION, SUFFICIENCY, Interval
+from skillpager.bench.report.tables import Table
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "measured.md"
@@ -82,44 +81,14 @@ def block(run: str, name: str) -> str:
     kind, _, other = name.partition(":")
     if kind == "readers":
         return readers(run, other)
-    makers = {"default": default, "budgets": equal_budgets, "claim-counts": claim_counts}
-    if name in makers:
-        return makers[name](run)
+    if name == "claim-counts":
+        return claim_counts(run)
     tables = tables_of(run)
     if name not in tables:
-        known = ", ".join([*makers, "readers:RUN", *tables])
+        known = ", ".join(["claim-counts", "readers:RUN", *tables])
         raise SystemExit(f"docs/measured.md: the run {run} has no table {name}; it has {known}")
     texts = tables[name].texts
     return table(list(texts), texts.to_numpy().tolist())
-
-
-def default(run: str) -> str:
-    """Return the methods at their default budgets, the most sufficient first."""
-    results = results_of(run)
-    found = {label: results.rows(label) for label in default_methods(results)}
-    lines = [
-        [
-            label,
-            one(SUFFICIENCY.of(rows)),
-            ends(SUFFICIENCY.interval(rows, by_skill=True)),
-            one(COVERAGE.of(rows)),
-            one(MICRO_REDUCTION.of(rows)),
-        ]
-        for label, rows in sorted(found.items(), key=lambda item: -SUFFICIENCY.of(item[1]))
-    ]
-    head = ["method", "sufficient (%)", OVER_SKILLS, "evidence held (%)", "tokens saved (%)"]
-    return table(head, lines)
-
-
-def equal_budgets(run: str) -> str:
-    """Return the areas under the curves over budgets, the largest first."""
-    lines = []
-    for curve in read_curves(results_of(run)):
-        points = [one(curve.points.loc[share, "sufficiency"]) for share in SHOWN if share in curve.shares]
-        area = curve.area(by_skill=True)
-        lines.append([curve.method, one(area.value), ends(area), *points])
-    shares = [f"at {100 * share:.0f} %" for share in SHOWN]
-    return table(["method", "area (%)", OVER_SKILLS, f"{shares[0]} of tokens", *shares[1:]], lines)
 
 
 def claim_counts(run: str) -> str:

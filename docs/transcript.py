@@ -18,13 +18,13 @@ from skillpager.library import Library
 from skillpager.mcp.server import make_server
 
 SKILLS = Path(__file__).parent.parent / "examples" / "skills"
-NAME = "postgres-backup"
-QUERY = "restore one dropped table"
-HELPFUL = "## Restore one table"
+NAME = "kubernetes-debugging"
+QUERY = "a Service has no endpoints"
+HELPFUL = "## Service and endpoints"
 # what goes wrong then, and the section about it, which a mark names
-FAILURE = "duplicate key value violates unique constraint"
-REMEDIES = "## When it fails"
-MARK = re.compile(rf"^\[… (L\S+): .*{re.escape(REMEDIES.strip('# '))}.*\]$", re.MULTILINE)
+FAILURE = "Connection timed out"
+REMEDIES = "## Network policies"
+MARK = re.compile(rf"^\[… (\S*L\S+): .*{re.escape(REMEDIES.strip('# '))}.*\]$", re.MULTILINE)
 
 # tells by a line, the heading it stands under and the fences since that whether to show it
 Keep = Callable[[str, str, int], bool]
@@ -36,7 +36,8 @@ async def session() -> str:
     Raises:
         ValueError: No mark of the page names the section that helps: another session must be thought of.
     """
-    server = make_server(Library(SkillPager(), [SKILLS]))
+    pager = SkillPager()
+    server = make_server(Library(pager, [SKILLS]))
     async with Client(server) as client:
         page = await _answer(client, "load_skill", name=NAME, query=QUERY)
         marks = MARK.findall(page)
@@ -48,21 +49,30 @@ async def session() -> str:
         f"user   {QUERY}",
         _call("load_skill", name=NAME, query=QUERY),
         _shortened(page, _helps),
-        f'agent  psql says: {FAILURE} "orders_pkey". A mark names a section for that.',
+        f"agent  The endpoints are there now; curl says: {FAILURE}. A mark names a section for that.",
         _call("read_skill_nodes", name=NAME, ids=lines),
         _shortened(read, _remedies),
+        f"tokens {_tokens(pager, page, read)}",
     ]
     return "\n\n".join(said) + "\n"
 
 
+def _tokens(pager: SkillPager, page: str, read: str) -> str:
+    """Compare what was read with what a host would have loaded."""
+    count = pager.token_counter.count
+    main = count((SKILLS / NAME / "SKILL.md").read_text(encoding="utf-8"))
+    whole = pager.index(SKILLS / NAME).full_tokens
+    return f"page {count(page):,}, page fault {count(read):,}; SKILL.md {main:,}, all files {whole:,}"
+
+
 def _helps(line: str, section: str, fences: int) -> bool:
-    """Keep marks, and the section that helps up to its first block of code."""
+    """Keep marks, names of files, and the section that helps up to its first block of code."""
     return line.startswith("[") or (section == HELPFUL and fences < 2)
 
 
 def _remedies(line: str, section: str, _: int) -> bool:
-    """Keep the row of the failure."""
-    return section == REMEDIES and (FAILURE in line or line.startswith(("#", "| Message", "|---")))
+    """Keep the section that was asked for."""
+    return section == REMEDIES and bool(line)
 
 
 async def _answer(client: Client, tool: str, **arguments: str) -> str:

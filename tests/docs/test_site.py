@@ -91,13 +91,13 @@ def test_links_out_of_the_documentation_lead_to_the_repository(site: Path) -> No
     assert not list(site.rglob("*.py"))
 
 
-def test_the_library_reference_has_every_public_type_and_error() -> None:
-    reference = FROM_DOCSTRINGS.read_text(encoding="utf-8")
+def test_the_library_reference_has_every_public_type_and_error(site: Path) -> None:
+    reference = article(site, FROM_DOCSTRINGS)
     own = [name for name, found in vars(types).items() if getattr(found, "__module__", "") == types.__name__]
     known = [f"types.{name}" for name in own if name[0].isupper() and name != "Context"]  # its old name
     known += [f"errors.{name}" for name in vars(errors) if name.endswith("Error")]
     assert len(known) > 40
-    assert [name for name in known if f"\n::: skillpager.{name}\n" not in reference] == []
+    assert [name for name in known if f'id="skillpager.{name}"' not in reference] == []
 
 
 @needs_chromium

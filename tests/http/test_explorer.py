@@ -341,6 +341,7 @@ def test_problems_are_told_in_the_words_of_the_service(browser: Browser, url: st
     with opened(browser, url, tolerated="404", skill="postgres") as page:
         expect(page.locator("#problem")).to_contain_text("did you mean 'postgres-backup'?")
         page.get_by_label("Skill", exact=True).fill(SKILL)
+        page.keyboard.press("Enter")
         expect(page.locator("#problem")).to_be_hidden()
         expect(page.locator("#document h1")).to_be_visible()
 

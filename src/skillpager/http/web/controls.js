@@ -47,7 +47,9 @@ export class Controls {
     const field = byId("skill");
     const chosen = () => {
       const skill = this.#named(field.value.trim());
-      if (skill) store.set({ skill, step: null, max_nodes: null, max_tokens: null });
+      if (!skill) return;
+      field.value = skill;
+      store.set({ skill, step: null, max_nodes: null, max_tokens: null });
     };
     field.addEventListener("change", chosen);
     // a name taken from the list is an event without typing
