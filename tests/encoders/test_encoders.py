@@ -167,7 +167,7 @@ def test_many_threads_load_and_use_one_encoder() -> None:
 
 
 def test_identity_and_length_are_known_before_the_model_is_loaded(tmp_path: Path) -> None:
-    assert BuiltinEncoder().id == "builtin:skills-MiniLM-L6-int8-2"
+    assert BuiltinEncoder().id == "builtin:skills-MiniLM-L6-int8-3"
     unloaded = BuiltinEncoder(folder=tmp_path, id="builtin:mine")
     assert unloaded.id == "builtin:mine"
     assert unloaded.dim == 384

@@ -34,7 +34,7 @@ TYPES = (
 
 MODEL = Path(__file__).parents[1] / "models" / "types" / "types.npz"
 # part of every cache key: raise it with other weights
-CLASSIFIER_ID = "local-4"
+CLASSIFIER_ID = "local-5"
 
 
 @dataclass(eq=False)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 MODEL_FOLDER = Path(__file__).parents[1] / "models" / "encoder"
 FILES = MODEL, TOKENIZER = "model.onnx", "tokenizer.json"
-ENCODER_ID = "builtin:skills-MiniLM-L6-int8-2"
+ENCODER_ID = "builtin:skills-MiniLM-L6-int8-3"
 DIM = 384
 MAX_PIECES = 384  # word pieces that are read together, with [CLS] and [SEP]
 # of a fragment, so that a listing takes no longer than a page of prose; of each heading above it; and of the

@@ -29,7 +29,7 @@ logger = logging.getLogger(__name__)
 # the paper, for 775 queries on 155 training skills
 FITTED_THRESHOLDS = {
     ("builtin:79d23b7cbf9ccbe1", "bare"): -0.024,
-    ("builtin:skills-MiniLM-L6-int8-2", "context"): -0.151,
+    ("builtin:skills-MiniLM-L6-int8-3", "context"): -0.151,
 }
 # for other encoders there is no threshold: the walk ends at max_nodes, or where no edge leads on
 NO_THRESHOLD = -1.0
