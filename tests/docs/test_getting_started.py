@@ -39,7 +39,7 @@ def output_of(followed: Followed, words: str) -> str:
 def test_every_block_runs(followed: Followed) -> None:
     failures = [f"{code}\n{done.stderr}" for code, done in followed.items() if done.returncode]
     assert failures == []
-    assert len(followed) == 9
+    assert len(followed) == 8
 
 
 def test_what_is_installed_is_an_extra_of_the_package() -> None:

@@ -151,7 +151,8 @@ def test_command_of_a_stub_pages_the_original_and_runs_nothing_else(
     name: str, tmp_path: Path, warm: dict[str, str]
 ) -> None:
     text = write_stub(POSTGRES, tmp_path / "skills").read_text()
-    code, page = render(text, NASTY[name], env=warm, cwd=tmp_path)
+    query = f"{NASTY[name]} restore one table from a dump"  # which the skill answers
+    code, page = render(text, query, env=warm, cwd=tmp_path)
     assert code == 0, page
     assert "[Page of a skill. " in page
     assert "postgres-backup" in next(line for line in page.splitlines() if line.startswith("[Page"))

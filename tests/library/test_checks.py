@@ -219,8 +219,8 @@ def overlaps(texts: list[tuple[str, str]]) -> list[str]:
             ("rewarded-ads", "Integrate rewarded ads in mobile applications. Not for banner ads."),
         ],
         [  # a description in another script has no word of the name
-            ("campaign-analyst", "对在 Meta、Google Ads 和 TikTok Ads 上开展的营销活动进行回顾性分析。"),
-            ("policy-reviewer", "对在 Meta、Google Ads 和 TikTok Ads 上开展的营销活动进行合规性分析。"),
+            ("campaign-review", "对在 Meta、Google Ads 和 TikTok Ads 上开展的营销活动进行回顾性分析。"),
+            ("policy-review", "对在 Meta、Google Ads 和 TikTok Ads 上开展的营销活动进行合规性分析。"),
         ],
     ],
 )

@@ -23,11 +23,11 @@ TYPES = list(NodeType)
 PLACED = re.compile(r"^( *)(.*?) (L\d+(?:-\d+)?|n\d+(?:-n\d+)?)(?: (\d+)t)?(?:: ([^:]*))?$")
 COUNT = re.compile(r"(\+ )?(\d+) (\w+)")
 BISECT = """\
-git-bisect: 11 nodes (6 step, 2 concept, 2 example, 1 error_handling), 354 tokens, 1 file
+git-bisect: 11 nodes (7 step, 3 example, 1 concept), 354 tokens, 1 file
 Git bisect L7-9 13t: 1 concept
   Before you start L11-14 34t: 1 step
-  By hand L16-26 99t: 2 step, 1 example, 1 concept
-  With a script L28-42 111t: 1 example, 1 error_handling, 1 step
+  By hand L16-26 99t: 3 step, 1 example
+  With a script L28-42 111t: 2 example, 1 step
   Afterwards L44-49 72t: 2 step
 [… each line is a section without the sections below it; to read lines: `skillpager show it L7-9`; \
 to see every section and node: `skillpager outline it --nodes`]

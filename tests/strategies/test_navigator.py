@@ -22,11 +22,14 @@ from skillpager.strategies.navigator import strategy as module
 from skillpager.strategies.navigator.features import COVERAGE_NAMES, GROUPS, NAMES, IndexFeatures, features_of
 from skillpager.strategies.navigator.strategy import (
     LEAST_CHANCE,
+    SIZE_EXPONENT,
+    TYPICAL_TOKENS,
     Lean,
     Navigator,
     NeedModel,
     required_context,
     shipped_model,
+    with_sections,
 )
 from skillpager.strategies.picking import cosines
 from skillpager.types import Budget, FloatArray, ListContext, Query, SkillIndex, SkipReason
@@ -304,7 +307,7 @@ def test_a_target_that_is_just_reached_is_reached() -> None:
 def picked_at(price: float, needs: list[float]) -> list[int]:
     """Return what is picked of nodes of ten tokens each, with a price for each token."""
     index = index_with(tokens=[10] * len(needs))
-    model = Told(np.array(needs), price=price * math.sqrt(max(1, index.full_tokens) / 2000))
+    model = Told(np.array(needs), price=price * (max(1, index.full_tokens) / TYPICAL_TOKENS) ** SIZE_EXPONENT)
     return ordinals(run(Lean(model=model, opening_tokens=0.0), index))
 
 
@@ -324,7 +327,9 @@ def test_a_page_rather_suffices_than_not_whatever_its_tokens_cost() -> None:
 
 def test_a_page_may_cost_more_than_any_chance_if_a_shorter_one_is_worth_even_less() -> None:
     index = index_with(tokens=[1, 3])
-    model = Told(np.array([0.45, 0.999]), price=0.37 * math.sqrt(max(1, index.full_tokens) / 2000))
+    model = Told(
+        np.array([0.45, 0.999]), price=0.37 * (max(1, index.full_tokens) / TYPICAL_TOKENS) ** SIZE_EXPONENT
+    )
     # 0.55 - 3 * 0.37 with the second node alone, 1 - 4 * 0.37 with both
     assert ordinals(run(Lean(model=model, opening_tokens=0.0), index)) == [1, 0]
 
@@ -371,7 +376,7 @@ def test_a_reason_is_what_the_log_odds_lose_with_average_features(pager: SkillPa
     features, average = features_of(known, query), model.net.arrays["0.mean"]
 
     def log_odds(of: FloatArray) -> FloatArray:
-        return model.net.logits(of, known.section.member)[:, 0]
+        return with_sections(model.net.logits(of, known.section.member)[:, 0], known.section.member)
 
     lost = []
     for names in GROUPS.values():
@@ -540,4 +545,4 @@ def test_tokens_of_a_page_for_a_short_query_have_a_price_of_their_own(terms: int
     assert model_of().price_of(query, 2000, lean=False) == pytest.approx(price)
     assert model_of().price_of(query, 2000, lean=True) == pytest.approx(1.6 * price)
     # a larger skill has cheaper tokens
-    assert model_of().price_of(query, 8000, lean=False) == pytest.approx(price / 2)
+    assert model_of().price_of(query, 8000, lean=False) == pytest.approx(price / 4**SIZE_EXPONENT)
