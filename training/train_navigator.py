@@ -287,10 +287,13 @@ def chances_of(walk: Walk, chance: tuple[FloatArray, FloatArray]) -> FloatArray:
     return chances
 
 
-def length_at(walk: Walk, chances: FloatArray, price: float) -> int:
-    """Return how many picks the page without limits has at a price of a token in a typical skill."""
+def length_at(walk: Walk, chances: FloatArray, price: float, least: float = LEAST_CHANCE) -> int:
+    """Return how many picks the page without limits has at a price of a token in a typical skill.
+
+    Only pages whose chance is at least `least` count, if there is one.
+    """
     price *= (TYPICAL_TOKENS / max(1, walk.full_tokens)) ** SIZE_EXPONENT
-    worths = np.where(chances >= LEAST_CHANCE, chances - price * walk.shown, -np.inf)
+    worths = np.where(chances >= least, chances - price * walk.shown, -np.inf)
     length = int(np.argmax(worths)) + 1 if np.isfinite(worths).any() else len(worths)
     return min(length, max(1, int(np.searchsorted(walk.shown, MOST_TOKENS, side="right"))))
 

@@ -77,7 +77,7 @@ class IndexCache:
         self._indexes = LRUCache[IndexKey, SkillIndex](MAX_KEPT_NODES, lambda index: len(index.nodes))
         self._paths = LRUCache[tuple[str, str], tuple[FileStamps, IndexKey]](MAX_KEPT_PATHS)
         self._paused_until = 0.0  # of the monotonic clock; 0 while the store works
-        self._begun: "dict[IndexKey, Future[SkillIndex]]" = {}  # in the background
+        self._begun: dict[IndexKey, Future[SkillIndex]] = {}  # in the background
 
     def at(self, path: str, scope: str) -> SkillIndex | None:
         """Return the index of a path and scope while none of its files has changed."""

@@ -84,7 +84,8 @@ TYPICAL_TOKENS, SIZE_EXPONENT = 2000, 0.6
 MOST_TOKENS = 8000
 # a page that saves less than this share of the skill is the whole skill: so little is not worth a doubt
 LEAST_SAVING = 0.2
-LEAN_BELOW = 0.25  # this chance that the skill answers the query at all, its page is lean
+# below this chance that the skill answers the query at all, its page is lean, and as short as pays off
+LEAN_BELOW = 0.1
 WORTH_DIGITS = 9  # of a page's worth; machines whose logarithms differ in the last bits agree on these
 
 MAX_IMPORT_TOKENS = 120  # a longer node is an example, not a list of imports, and is not required
@@ -314,8 +315,10 @@ class Navigator:
         begin = partial(_Walk, self, prepared, needs, odds, gap)
         most = len(index.nodes)
         if budget.sufficiency is None and not budget.fill:
-            lean = self.lean or (covered is not None and covered < LEAN_BELOW)
-            most, shown = _best_length(begin(), model.price_of(query, index.full_tokens, lean=lean))
+            unanswered = covered is not None and covered < LEAN_BELOW
+            lean = self.lean or unanswered
+            price = model.price_of(query, index.full_tokens, lean=lean)
+            most, shown = _best_length(begin(), price, 0.0 if unanswered else LEAST_CHANCE)
             ceiling = index.full_tokens if budget.max_tokens is None else budget.max_tokens
             saves_little = shown >= (1 - LEAST_SAVING) * index.full_tokens
             if saves_little and index.full_tokens <= ceiling and not lean:
@@ -438,10 +441,10 @@ class _Walk:
                 self.pick(needed, picker, completes=True)
 
 
-def _best_length(walk: _Walk, price: float) -> tuple[int, int]:
+def _best_length(walk: _Walk, price: float, least: float) -> tuple[int, int]:
     """Return the steps and tokens of a walk at which its chance less the price of its tokens is largest.
 
-    Only lengths whose chance is at least `LEAST_CHANCE` count; if none is, the walk goes to its end, or to
+    Only lengths whose chance is at least `least` count; if none is, the walk goes to its end, or to
     `MOST_TOKENS`.
     """
     found, largest, last = None, -np.inf, (1, 0)
@@ -452,7 +455,7 @@ def _best_length(walk: _Walk, price: float) -> tuple[int, int]:
             break
         last = walk.steps, walk.shown
         worth = round(walk.chance - price * walk.shown, WORTH_DIGITS)
-        if worth > largest and walk.chance >= LEAST_CHANCE:
+        if worth > largest and walk.chance >= least:
             found, largest = (walk.steps, walk.shown), worth
     return found or last
 
