@@ -181,7 +181,8 @@ class PlainWalk:
             self.navigator, self.index, self.needs, self.gap, Budget(fill=True), self.calibrated
         )
         worths: dict[int, float] = {}
-        price = float(self.navigator._model.price[1, 0]) * math.sqrt(2000 / max(1, self.index.full_tokens))
+        larger = max(1, self.index.full_tokens) / TYPICAL_TOKENS
+        price = float(self.navigator._model.price[1, 0]) * larger**-SIZE_EXPONENT
         whole.weights, whole.required = self.weights, self.required
         while left := [node for node in range(len(self.weights)) if whole.is_open(node)]:
             whole.pick(max(left, key=lambda node: (whole.value(node), -node)), counts=True)
@@ -339,7 +340,7 @@ def test_a_page_that_would_save_little_is_the_whole_skill() -> None:
     # four of six nodes are 67 %, five of six 83 %
     for tokens, length in (([10] * 6, 4), ([10] * 4 + [1, 1], 6)):
         index = replace(index_with(tokens=tokens), full_tokens=sum(tokens))
-        price = 0.02 * math.sqrt(max(1, index.full_tokens) / 2000)
+        price = 0.02 * (max(1, index.full_tokens) / TYPICAL_TOKENS) ** SIZE_EXPONENT
         assert len(run(Lean(model=Told(needs, price=price)), index).picks) == 4
         assert len(run(Navigator(model=Told(needs, price=price)), index).picks) == length
     # not under a ceiling that the skill does not fit
