@@ -19,6 +19,8 @@ from skillpager.mcp import server
 from skillpager.mcp.server import THREADS
 
 PAGE = ("load_skill", {"name": "postgres-backup", "query": "Restore a single table from last night's dump."})
+# whose page has several parts
+PARTS = (PAGE[0], {**PAGE[1], "query": "Which options does pg_restore need, and what goes wrong?"})
 OTHER = ("load_skill", {"name": "postgres-backup", "query": "Restore a whole database on a new server."})
 AGAIN = ("load_skill", {**PAGE[1], "resend": "true"})  # models write flags as text, too
 KNOWN = "sent earlier"
@@ -27,20 +29,20 @@ LOG = "Then look at the log for a minute, line by line, and write down what it s
 
 @pytest.mark.parametrize("era", ERAS)
 def test_a_page_names_what_the_session_was_sent(pager: SkillPager, era: str) -> None:
-    first, second, other = map(text_of, answers(server_of(pager, SAMPLES), PAGE, PAGE, OTHER, era=era))
+    first, second, other = map(text_of, answers(server_of(pager, SAMPLES), PARTS, PARTS, OTHER, era=era))
     skill = SAMPLES / "postgres-backup"
-    one, both = pager.page(skill, PAGE[1]["query"]), pager.page(skill, OTHER[1]["query"])
+    one, both = pager.page(skill, PARTS[1]["query"]), pager.page(skill, OTHER[1]["query"])
     assert KNOWN not in first
     assert {node.id for node in one.nodes} & {node.id for node in both.nodes}
     again = pager.page(
         skill,
-        PAGE[1]["query"],
+        PARTS[1]["query"],
         known=[node.id for node in one.nodes],
         show='read_skill_nodes(name="postgres-backup", ids="{ids}")',
         folder=True,
     )
     assert second == again.text
-    assert re.search(rf"^\[… L[\d-]+, {KNOWN}\]$", second, re.MULTILINE)
+    assert len(re.findall(rf"^\[… L[\d-]+, {KNOWN}\]$", second, re.MULTILINE)) > 1
     # what to do when the host has dropped it
     assert "[…] = omitted lines; read: read_skill_nodes(" in second
     assert KNOWN in other

@@ -6,6 +6,7 @@ Everything in it can be computed again.
 
 import hashlib
 import json
+import logging
 import os
 import shutil
 import time
@@ -16,6 +17,8 @@ from typing import Any
 from skillpager.files import FileStamps, make_private_folder, write_file
 from skillpager.library.discovery import FoundSkill, Reading
 from skillpager.parsing.walk import ENTRY_FILE
+
+logger = logging.getLogger(__name__)
 
 # raise it when the fields of a reading change: the file is then made again
 VERSION = 1
@@ -47,13 +50,15 @@ class Catalog:
         return folder
 
     def readings(self) -> dict[Path, Reading]:
-        """Return what was read of all folders, by absolute path; nothing of a file that cannot be used."""
+        """Return what was read of all folders, by absolute path; nothing of a file that is damaged (a warning)."""
         try:
             version, readings = json.loads(self.path.read_bytes())
             if version == VERSION:
                 return {Path(place): _reading(Path(place), *values) for place, values in readings.items()}
-        except (OSError, ValueError, TypeError, AttributeError, RecursionError):
-            pass
+        except OSError:  # it is not there, or to write it will fail, too, and warn
+            return {}
+        except (ValueError, TypeError, AttributeError, RecursionError) as error:
+            logger.warning("%s is damaged (%s), and all skills are read again", self.path, error)
         return {}
 
     def save_readings(self, changed: Mapping[Path, Reading], gone: Collection[Path]) -> None:
