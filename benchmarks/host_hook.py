@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from host_sessions import PAGE_LINE, QUERY, TIME_LIMIT, claude_code, private_environment
+from host_sessions import PAGE_LINE, QUERY, claude_code, private_environment, run_agent
 from hosts import SKILLS, private_home, version_of
 from scripted_model import Request, Say, ScriptedModel
 
@@ -32,18 +32,9 @@ class Recorder(ScriptedModel):
 def ask(program: Path, home: Path, project: Path, prompt: str) -> tuple[int, str]:
     """Return the exit code of a session of one prompt, and the longest conversation that its model saw."""
     model = Recorder(lambda _: Say("Done."), "no tool")
-    with model.serve() as url:
-        command, environment = claude_code(program, home)
-        command[command.index("-p") + 1] = prompt
-        done = subprocess.run(
-            command,
-            env={name: value.replace("{url}", url) for name, value in environment.items()},
-            cwd=project,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=TIME_LIMIT,
-            check=False,
-        )
+    command, environment = claude_code(program, home)
+    command[command.index("-p") + 1] = prompt
+    done = run_agent(model, command, environment, project)
     return done.returncode, max((request.conversation for request in model.requests), key=len, default="")
 
 

@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 
 from host_hook import Recorder
-from host_sessions import TIME_LIMIT, claude_code, private_environment
+from host_sessions import claude_code, private_environment, run_agent
 from hosts import private_home, version_of
 from scripted_model import Request, Say
 from skillpager.tokens import default_counter
@@ -27,17 +27,7 @@ OWN = "mcp__skillpager__"
 def first_request(program: Path, home: Path, project: Path) -> Request:
     """Return the largest request that the model gets in a session of one prompt."""
     model = Recorder(lambda _: Say("Done."), "load_skill")
-    with model.serve() as url:
-        command, environment = claude_code(program, home)
-        subprocess.run(
-            command,
-            env={name: value.replace("{url}", url) for name, value in environment.items()},
-            cwd=project,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=TIME_LIMIT,
-            check=False,
-        )
+    run_agent(model, *claude_code(program, home), project)
     return max(model.requests, key=lambda request: len(json.dumps(request.body)))
 
 

@@ -63,17 +63,19 @@ def omitted_lines(request: Request) -> str:
     return f"{first}-{min(last, first + READ_LINES - 1)}"
 
 
-def run_session(command: Sequence[str], environment: Mapping[str, str], project: Path) -> Session:
-    """Run an agent against the scripted model.
+def run_agent(
+    model: ScriptedModel, command: Sequence[str], environment: Mapping[str, str], project: Path
+) -> "subprocess.CompletedProcess[str]":
+    """Run an agent against a scripted model.
 
     Args:
-        command: Its command line; `{url}` becomes the address of the model.
+        model: The model; it serves as long as the agent runs.
+        command: The agent's command line; `{url}` becomes the address of the model.
         environment: Its variables, also with `{url}`.
         project: Its current folder.
     """
-    model = ScriptedModel(follow_script, "load_skill")
     with model.serve() as url:
-        done = subprocess.run(
+        return subprocess.run(
             [word.replace("{url}", url) for word in command],
             env={name: value.replace("{url}", url) for name, value in environment.items()},
             cwd=project,
@@ -83,6 +85,12 @@ def run_session(command: Sequence[str], environment: Mapping[str, str], project:
             timeout=TIME_LIMIT,
             check=False,
         )
+
+
+def run_session(command: Sequence[str], environment: Mapping[str, str], project: Path) -> Session:
+    """Run an agent through the script, as `run_agent` does."""
+    model = ScriptedModel(follow_script, "load_skill")
+    done = run_agent(model, command, environment, project)
     return Session(
         model.waits, _page_chars(model.requests), judge(model.requests, model.summaries), done.stdout[-2_000:]
     )

@@ -45,10 +45,7 @@ def main(arguments: list[str] | None = None) -> int:
         ("two builds with the same bytes", lambda: build_twice(ROOT, DIST)),
         ("content of the wheel", lambda: check_wheel(wheel_in(DIST))),
         ("metadata", lambda: run(sys.executable, "-m", "twine", "check", "--strict", *distributions(DIST))),
-        (
-            "bundle of Claude Desktop",
-            lambda: run(sys.executable, ROOT / "release" / "plugins.py", "--bundle", DIST),
-        ),
+        ("bundle of Claude Desktop", lambda: make_bundle(ROOT, DIST)),
         ("the README's first command, in an empty environment", lambda: try_wheel(wheel_in(DIST))),
     ]
     if options.upload:

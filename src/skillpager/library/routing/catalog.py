@@ -50,7 +50,7 @@ class Catalog:
         return folder
 
     def readings(self) -> dict[Path, Reading]:
-        """Return what was read of all folders, by absolute path; nothing of a file that is damaged (a warning)."""
+        """Return what was read of all folders, by absolute path; nothing of a damaged file (a warning)."""
         try:
             version, readings = json.loads(self.path.read_bytes())
             if version == VERSION:
