@@ -3,12 +3,14 @@
 from collections.abc import Sequence
 
 import numpy as np
+import pytest
 
 from skillpager import SkillPager
 from skillpager.encoders.hashing import HashingEncoder
-from skillpager.indexing import DRAFT_NODES, LARGE_CHARS
+from skillpager.errors import EncoderError
+from skillpager.indexing import DRAFT_NODES, LARGE_CHARS, Builder
 from skillpager.parsing.skill import skill_from_files
-from skillpager.types import FloatArray, Skill
+from skillpager.types import FloatArray, Skill, SkillIndex
 
 QUERY = "rotate the signing key of the gateway"
 RIGHT = "Rotate the signing key with `gateway keys rotate`, then restart the gateway.\n"
@@ -58,3 +60,21 @@ def test_a_large_skill_has_its_first_page_before_its_index(hashing_pager: SkillP
 def test_a_small_skill_is_indexed_as_a_whole(hashing_pager: SkillPager) -> None:
     skill = large_skill(LARGE_CHARS // 2)
     assert hashing_pager.index(skill, query=QUERY).embeddings.any(axis=1).all()
+
+
+def test_what_fails_in_the_background_is_told(
+    hashing_pager: SkillPager, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    skill, build = large_skill(LARGE_CHARS), Builder.build
+
+    def fail(self: Builder, *given: object, query: str = "", **others: object) -> SkillIndex:
+        if query:
+            return build(self, *given, query=query, **others)  # type: ignore[arg-type]
+        raise EncoderError("the model is gone")
+
+    monkeypatch.setattr(Builder, "build", fail)
+    for _ in range(2):  # it is tried again
+        hashing_pager.index(skill, query=QUERY)
+        hashing_pager._indexes._background.submit(lambda: None).result()  # after what was begun before
+    told = [record.message for record in caplog.records if "is not indexed" in record.message]
+    assert told == ['"plant" is not indexed: the model is gone'] * 2

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from skillpager.caches import LRUCache
-from skillpager.errors import StoreError, StrategyError
+from skillpager.errors import SkillPagerError, StoreError, StrategyError
 from skillpager.files import FileStamps
 from skillpager.sections import embedded_text, trail_of
 from skillpager.settings import NOTES_FILE
@@ -42,7 +42,7 @@ from skillpager.types import (
 )
 
 if TYPE_CHECKING:
-    from concurrent.futures import Future, ThreadPoolExecutor
+    from concurrent.futures import ThreadPoolExecutor
 
 logger = logging.getLogger(__name__)
 
@@ -77,7 +77,7 @@ class IndexCache:
         self._indexes = LRUCache[IndexKey, SkillIndex](MAX_KEPT_NODES, lambda index: len(index.nodes))
         self._paths = LRUCache[tuple[str, str], tuple[FileStamps, IndexKey]](MAX_KEPT_PATHS)
         self._paused_until = 0.0  # of the monotonic clock; 0 while the store works
-        self._begun: dict[IndexKey, Future[SkillIndex]] = {}  # in the background
+        self._begun: set[IndexKey] = set()  # what the background builds or is to build
 
     def at(self, path: str, scope: str) -> SkillIndex | None:
         """Return the index of a path and scope while none of its files has changed."""
@@ -117,9 +117,18 @@ class IndexCache:
             min(DRAFT_NODES, len(draft.nodes)),
             len(draft.nodes),
         )
-        if kept not in self._begun or self._begun[kept].done():
-            self._begun[kept] = self._background.submit(self.get_or_build, skill, builder, store)
+        if kept not in self._begun:
+            self._begun.add(kept)
+            self._background.submit(self._build_later, kept, skill, builder, store)
         return draft
+
+    def _build_later(self, kept: IndexKey, skill: Skill, builder: "Builder", store: Store) -> None:
+        try:
+            self.get_or_build(skill, builder, store)
+        except SkillPagerError as error:
+            logger.warning('"%s" is not indexed: %s', skill.name, error)
+        finally:
+            self._begun.discard(kept)
 
     def with_notes(self, index: SkillIndex, encoder: Encoder) -> SkillIndex:
         """Return an index with the notes on its nodes, or the index itself if there are none."""

@@ -21,16 +21,18 @@ from skillpager.sections import sections_of
 from skillpager.strategies.navigator import strategy as module
 from skillpager.strategies.navigator.features import COVERAGE_NAMES, GROUPS, NAMES, IndexFeatures, features_of
 from skillpager.strategies.navigator.strategy import (
+    LEAN_BELOW,
     LEAST_CHANCE,
+    MOST_TOKENS,
     SIZE_EXPONENT,
     TYPICAL_TOKENS,
     Lean,
     Navigator,
     NeedModel,
-    required_context,
     shipped_model,
     with_sections,
 )
+from skillpager.strategies.navigator.structure import required_context
 from skillpager.strategies.picking import cosines
 from skillpager.types import Budget, FloatArray, ListContext, Query, SkillIndex, SkipReason
 from strategy_cases import index_with, indifferent, ordinals, reasons, run
@@ -345,6 +347,24 @@ def test_a_page_that_would_save_little_is_the_whole_skill() -> None:
         assert len(run(Navigator(model=Told(needs, price=price)), index).picks) == length
     # not under a ceiling that the skill does not fit
     assert len(run(Navigator(model=Told(needs, price=price)), index, max_tokens=41).picks) == 4
+
+
+@pytest.mark.parametrize("tokens", [[3000] * 4, [9000] * 2])
+def test_a_page_without_limits_ends_at_so_many_tokens(tokens: list[int]) -> None:
+    index = replace(index_with(tokens=tokens), full_tokens=10 * sum(tokens))
+    needs = np.full(len(tokens), 0.3)  # no page suffices rather than not
+    assert len(run(Navigator(model=Told(needs)), index).picks) == max(1, MOST_TOKENS // tokens[0])
+    assert len(run(Navigator(model=Told(needs)), index, fill=True).picks) == len(tokens)
+
+
+def test_a_query_that_is_not_answered_gets_a_few_lines() -> None:
+    class Uncovered(Told):
+        def covered(self, known: IndexFeatures, query: Query, needs: FloatArray) -> float | None:
+            return LEAN_BELOW - 0.01
+
+    needs, index = np.full(12, 0.3), index_with(tokens=[100] * 12)
+    assert len(run(Navigator(model=Told(needs, price=0.001)), index).picks) == 12
+    assert len(run(Navigator(model=Uncovered(needs, price=0.001)), index).picks) == 1
 
 
 # ---- redundancy, units, price

@@ -17,6 +17,7 @@ from skillpager.types import Node
 
 if TYPE_CHECKING:
     from skillpager.enrichment.notes import Notes
+    from skillpager.settings import Settings
 
 MAX_RETRIES = 5
 
@@ -49,43 +50,58 @@ def enrich(
       skillpager enrich examples/skills/git-bisect --print
       echo '{"nodes": []}' | skillpager enrich examples/skills/git-bisect --take -
     """
-    from skillpager.enrichment.asking import ask_model, handout
-    from skillpager.enrichment.notes import digest_of, read_notes, without_notes, write_notes
+    from skillpager.enrichment.asking import handout
+    from skillpager.enrichment.notes import read_notes, without_notes
     from skillpager.indexing import notes_files
-    from skillpager.remote.chat import chat_endpoint
 
     if (show and take) or take == session.STDIN == skill:
         raise UsageError("--print and --take are two steps, and SKILL and FILE cannot both come from stdin.")
     pager = session.open_pager(options)
     index = session.load_skill(pager, session.find_source(skill, pager))
+    if in_folder and index.skill.root is None:
+        raise UsageError(
+            "--in-folder needs a skill with a folder: name it by its path, or leave the option out."
+        )
     places = notes_files(index.skill, pager.settings.cache_dir)
-    notes, faults = read_notes(places), list[str]()
-    missing, count = without_notes(index.nodes, notes), len(index.nodes)
+    notes = read_notes(places)
     if show:
         flags = ["--take", "answer.json", *(["--in-folder"] if in_folder else [])]
-        print_text(handout(missing, session.node_command("enrich", skill, options, *flags)))
-        return
+        command = session.node_command("enrich", skill, options, *flags)
+        print_text(handout(without_notes(index.nodes, notes), command))
+    else:
+        _write(pager.settings, index.nodes, notes, places[-1 if in_folder else 0], take, own=in_folder)
+
+
+def _write(
+    settings: "Settings", nodes: Sequence[Node], notes: "Notes", place: Path, take: str | None, *, own: bool
+) -> None:
+    """Add what a file answers, or else a model, to the notes, and write them; `own` for these nodes alone."""
+    from skillpager.enrichment.asking import ask_model
+    from skillpager.enrichment.notes import digest_of, without_notes, write_notes
+    from skillpager.remote.chat import chat_endpoint
+
+    faults: list[str] = []
+    missing, count = without_notes(nodes, notes), len(nodes)
 
     def taken(found: "Notes", wrong: Sequence[str]) -> None:
         notes.update(found)
         faults.extend(wrong)
         # others, of earlier states of the skill or of more of its files, were paid for as well
-        own = {each: notes[each] for each in map(digest_of, index.nodes) if each in notes}
-        write_notes(places[-1 if in_folder else 0], own if in_folder else notes)
-        progress(count - len(without_notes(index.nodes, notes)), count)
+        kept = {each: notes[each] for each in map(digest_of, nodes) if each in notes} if own else notes
+        write_notes(place, kept)
+        progress(count - len(without_notes(nodes, notes)), count)
 
     endpoint = None
     with progress_bar("nodes") as progress:
         try:
             if take or not missing:
-                taken(*(answer_in(take, index.nodes) if take else ({}, [])))
+                taken(*(answer_in(take, nodes) if take else ({}, [])))
             else:
-                endpoint = chat_endpoint(pager.settings, purpose="enrich", max_retries=MAX_RETRIES)
-                at_once = pager.settings.llm_concurrency
-                ask_model(endpoint, index.nodes, missing, concurrency=at_once, taken=taken)
+                endpoint = chat_endpoint(settings, purpose="enrich", max_retries=MAX_RETRIES)
+                ask_model(endpoint, nodes, missing, concurrency=settings.llm_concurrency, taken=taken)
         finally:
             warn_of_some(faults, remedy="the same command asks for them again")
-            noted, tokens = count - len(without_notes(index.nodes, notes)), endpoint.tokens if endpoint else 0
+            noted, tokens = count - len(without_notes(nodes, notes)), endpoint.tokens if endpoint else 0
             done = f"{noted:,} of {counted(count, 'node')} have notes, {len(faults):,} left out"
             note(f"{done}, {counted(tokens, 'token')} used")
 

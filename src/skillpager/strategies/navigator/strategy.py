@@ -17,8 +17,6 @@ Reference: paper §3.2 for the ideas; the estimate is this package's (docs/measu
 """
 
 import math
-import re
-from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
@@ -47,19 +45,16 @@ from skillpager.strategies.navigator.features import (
 )
 from skillpager.strategies.navigator.lexical import IntArray, clauses_of
 from skillpager.strategies.navigator.notes import needs_with_notes
-from skillpager.strategies.navigator.variants import Variants
+from skillpager.strategies.navigator.structure import Variants, required_context
 from skillpager.strategies.picking import PerIndex, Picker, cosines, falling
 from skillpager.types import (
     Budget,
     FloatArray,
-    Node,
-    NodeType,
     Query,
     ScoreKind,
     Selection,
     SkillIndex,
     SkipReason,
-    TileKind,
     TokenMeter,
 )
 
@@ -87,23 +82,6 @@ LEAST_SAVING = 0.2
 # below this chance that the skill answers the query at all, its page is lean, and as short as pays off
 LEAN_BELOW = 0.1
 WORTH_DIGITS = 9  # of a page's worth; machines whose logarithms differ in the last bits agree on these
-
-MAX_IMPORT_TOKENS = 120  # a longer node is an example, not a list of imports, and is not required
-# a longer one is worth its tokens only to queries that need it; these cost no saving, on folds
-MAX_OPENING_TOKENS = 60
-
-# `import a.b as c, d`, `from x import y as z`, `from x import (y, z)`, `import {y as z} from "x"`,
-# `const y = require("x")`; what is in brackets may be on several lines
-_IMPORTS = re.compile(
-    r"^[ \t]*(?:from\s+[\w.]+\s+import\s*(?:(?<=\s)(?P<python>[\w ,.*]+)|\((?P<bracketed>[^()]*)\))"
-    r"|import\s+(?P<braced>(?:\w+\s*,\s*)?\{[^{}]*\})\s*from\b.*"
-    r"|import\s+(?P<names>[\w ,.{}*]+?)(?:\s+from\b.*)?"
-    r"|(?:const|let|var)\s+(?P<required>[\w ,{}]+?|\{[^{}]*\})\s*=\s*require\b.*)\s*(?:#.*)?$",
-    re.MULTILINE,
-)
-_COMMENT = re.compile(r"(?:#|//).*")
-_WORD = re.compile(r"[^\W\d]\w*")
-_RENAMED = re.compile(r"[\w.]+\s+as\s+")
 
 
 @dataclass(frozen=True, eq=False)
@@ -458,51 +436,3 @@ def _best_length(walk: _Walk, price: float, least: float) -> tuple[int, int]:
         if worth > largest and walk.chance >= least:
             found, largest = (walk.steps, walk.shown), worth
     return found or last
-
-
-def required_context(
-    nodes: Sequence[Node], sections: Sequence[Sequence[int]] = ()
-) -> dict[int, tuple[int, ...]]:
-    """Return, by ordinal, the nodes that a node cannot be read without, if it has any; in document order.
-
-    An item, or part of a table, requires the node that holds its lead-in, parent item or header rows. Code
-    requires the code before it that imports a name which it uses. A step requires the node that opens its
-    section, if that is short: what the procedure needs, does, or must never do.
-
-    Args:
-        nodes: The nodes of a skill.
-        sections: The ordinals of each of its sections; without them, no step requires an opening.
-    """
-    in_file: dict[str, list[Node]] = {}
-    for node in nodes:
-        in_file.setdefault(node.span.file, []).append(node)
-    required: dict[int, tuple[int, ...]] = {}
-    imported: dict[tuple[str, str], int] = {}
-    openings = {
-        ordinal: section[0]
-        for section in sections
-        if nodes[section[0]].tokens <= MAX_OPENING_TOKENS
-        for ordinal in section[1:]
-        if nodes[ordinal].type is NodeType.STEP
-    }
-    for node in nodes:
-        needed = {opening} if (opening := openings.get(node.ordinal)) is not None else set()
-        lead_in = node.list_context.lead_in_span if node.list_context else None
-        if lead_in:
-            neighbours = in_file[lead_in.file]
-            behind = bisect_right(neighbours, lead_in.start, key=lambda other: other.span.start)
-            holder = neighbours[behind - 1] if behind else node
-            if holder is not node and holder.span.end > lead_in.start:
-                needed.add(holder.ordinal)
-        if node.kind is TileKind.CODE:
-            own: set[str] = set()
-            for match in _IMPORTS.finditer(node.text):
-                listed = _COMMENT.sub("", next(filter(None, match.groups()), ""))
-                own.update(_WORD.findall(_RENAMED.sub("", listed)))
-            used = {(node.span.file, name) for name in _WORD.findall(node.text) if name not in own}
-            needed |= {imported[name] for name in used & imported.keys()}
-            if node.tokens <= MAX_IMPORT_TOKENS:
-                imported |= {(node.span.file, name): node.ordinal for name in own}
-        if needed:
-            required[node.ordinal] = tuple(sorted(needed))
-    return required

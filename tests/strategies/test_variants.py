@@ -1,0 +1,61 @@
+"""Folders that say the same for other languages: a query needs those that it names, else the best one."""
+
+import numpy as np
+import pytest
+
+from skillpager import SkillPager
+from skillpager.parsing.skill import skill_from_files
+from skillpager.strategies.navigator.structure import Variants, variant_groups
+
+FILES = [
+    "SKILL.md",
+    *(
+        f"{language}/{name}.md"
+        for language in ("go", "typescript", "ruby-on-rails")
+        for name in ("batches", "files")
+    ),
+    "ruby-on-rails/gems.md",
+    "shared/batches.md",
+    "shared/errors.md",
+    "shared/limits.md",
+]
+
+
+def test_folders_with_half_of_their_files_in_common_are_variants() -> None:
+    (group,) = variant_groups(FILES)
+    assert {name: len(files) for name, files in group.items()} == {
+        "go": 2,
+        "typescript": 2,
+        "ruby-on-rails": 3,
+    }
+
+
+@pytest.mark.parametrize(
+    ("files", "names"),
+    [
+        (["a/x.md", "b/x.md"], []),  # one file in common is chance
+        (["p/a/x.md", "p/a/y.md", "p/b/x.md", "p/b/y.md"], ["a", "b"]),
+        (["p/a/x.md", "p/a/y.md", "q/b/x.md", "q/b/y.md"], []),  # no siblings
+    ],
+)
+def test_variants_are_siblings_with_several_files(files: list[str], names: list[str]) -> None:
+    assert [name for group in variant_groups(files) for name in group] == names
+
+
+@pytest.mark.parametrize(
+    ("query", "kept"),
+    [
+        ("upload files in TypeScript", {"typescript"}),
+        ("batches with Ruby on Rails", {"ruby-on-rails"}),
+        ("batches in typescript and go", {"typescript", "go"}),
+        ("upload files", {"go"}),  # none is named: that whose nodes are needed most
+    ],
+)
+def test_a_query_needs_the_variants_that_it_names(
+    hashing_pager: SkillPager, query: str, kept: set[str]
+) -> None:
+    skill = skill_from_files([(path, f"# {path}\n\nText of {path}.\n") for path in FILES], name="api")
+    nodes = hashing_pager.index(skill).nodes
+    needs = np.array([0.9 if node.span.file.startswith("go/") else 0.1 for node in nodes])
+    others = {nodes[ordinal].span.file.partition("/")[0] for ordinal in Variants(nodes).others(query, needs)}
+    assert others == {"go", "typescript", "ruby-on-rails"} - kept
