@@ -57,7 +57,7 @@ MAX_KEPT_PATHS = 10_000
 MAX_KEPT_QUERIES = 1_024
 # a skill with more characters is first indexed for the query at hand: as a whole it takes ten seconds or more
 LARGE_CHARS = 150_000
-DRAFT_NODES = 300  # that such an index embeds
+DRAFT_NODES = 200  # that such an index embeds
 STORE_PAUSE_SECONDS = 60.0  # in which a store that failed is left alone
 
 # cache key and folder: skills of the same text may stand in two folders, or in none
