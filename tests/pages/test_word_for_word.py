@@ -320,7 +320,14 @@ def test_lines_read_a_gap_with_what_stands_in_the_same_line() -> None:
 
 
 def test_a_mark_names_the_first_sections_and_no_title_ends_it() -> None:
-    titles = ["One [of](x) `two]`", "A title of " + "more " * 9 + "letters at the end", "", "Three", "Four", "Five"]
+    titles = [
+        "One [of](x) `two]`",
+        "A title of " + "more " * 9 + "letters at the end",
+        "",
+        "Three",
+        "Four",
+        "Five",
+    ]
     index = index_of(f"{ALPHA}\n\n" + "\n\n".join(f"## {title}\n\n{ECHO}" for title in titles))
     named = "One of two); A title of more more more more more more more more more let…; Three; Four; …"
     assert renderer(index).render([0]).text.endswith(f"\n\n[… L5-25: {named}]\n")
