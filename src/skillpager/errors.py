@@ -7,6 +7,7 @@ Programming mistakes raise plain `ValueError` and `TypeError`.
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
+from pathlib import Path
 from types import ModuleType
 
 # where the package comes from as long as no package index has it; empty from the first release on. Errors
@@ -100,7 +101,6 @@ def install_command(extra: str, *, options: str = "") -> str:
     import json
     import sys
     from importlib.metadata import PackageNotFoundError, distribution
-    from pathlib import Path
     from urllib.parse import urlsplit
     from urllib.request import url2pathname
 
@@ -113,20 +113,24 @@ def install_command(extra: str, *, options: str = "") -> str:
     if vcs := origin.get("vcs_info"):
         url = f"{vcs['vcs']}+{url}@{vcs['commit_id']}"
     folder = url2pathname(urlsplit(url).path) if "dir_info" in origin else ""
-    if folder and Path(folder).is_dir():
+    if folder and _is_there(Path(folder)):
         target = f"{folder}[{extra}]" if extra else folder
         options += "-e " if origin["dir_info"].get("editable") else ""
     elif url := SOURCE if folder else url:  # the folder was a temporary one
         target += f" @ {url}"
-    if Path(sys.prefix, "pipx_metadata.json").exists():
+    if _is_there(Path(sys.prefix, "pipx_metadata.json")):
         return f'pipx inject --force skillpager "{target}"'
-    # an environment of `uv tool install` has no pip
-    pip = (
-        f'uv pip install --python "{sys.prefix}"'
-        if Path(sys.prefix, "uv-receipt.toml").exists()
-        else "pip install"
-    )
+    pip = "pip install"
+    if _is_there(Path(sys.prefix, "uv-receipt.toml")):  # an environment of `uv tool install` has no pip
+        pip = f'uv pip install --python "{sys.prefix}"'
     return f'{pip} {options}"{target}"'
+
+
+def _is_there(path: Path) -> bool:
+    try:
+        return path.exists()
+    except PermissionError:  # of a folder that this user may not enter: an error's text must not fail
+        return False
 
 
 def require_extra(module: str, *, extra: str, purpose: str) -> ModuleType:
