@@ -1,7 +1,7 @@
 """A soak of the HTTP service: `wrk` asks for pages while skills change: `python benchmarks/soak.py`.
 
 Each row of `soak.csv` is an interval: answers, those with an error status, connections that failed,
-latencies, the memory of all processes that answer, and how many changes of skills there have been. The
+latencies, the memory of the service, and how many changes of skills there have been. The
 command fails if there was an error, or if memory grew after the first fifth by more than `MAX_GROWTH`.
 """
 
@@ -33,7 +33,7 @@ TIMEOUT = "60s"
 CHANGE_SECONDS = 2.0
 # versions of a skill that follow each other in turn: after one turn all of them are cached
 VERSIONS = 8
-# memory of all processes after the first fifth
+# of memory after the first fifth
 MAX_GROWTH = 0.10
 DONE = """
 done = function(summary, latency)
@@ -56,7 +56,6 @@ class Row:
     failed: int
     p50_ms: float
     p99_ms: float
-    processes: int
     memory_mb: float
     changes: int
     load: float
@@ -66,7 +65,6 @@ def main() -> None:
     """Soak, write the rows, and fail if there was an error or memory grew."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--minutes", type=float, default=30)
-    parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--out", type=Path, default=ROWS)
     chosen = parser.parse_args()
     if shutil.which("wrk") is None:
@@ -77,7 +75,7 @@ def main() -> None:
     with chosen.out.open("w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, [field.name for field in fields(Row)], lineterminator="\n")
         writer.writeheader()
-        for row in soak(chosen.minutes * 60, chosen.workers):
+        for row in soak(chosen.minutes * 60):
             rows.append(row)
             writer.writerow(asdict(row))
             file.flush()
@@ -99,24 +97,21 @@ def verdict(rows: list[Row]) -> str | None:
     return f"memory grew by {growth:.1%}" if growth > MAX_GROWTH else None
 
 
-def soak(seconds: float, workers: int) -> Iterator[Row]:
+def soak(seconds: float) -> Iterator[Row]:
     """Yield a row for each interval."""
     with tempfile.TemporaryDirectory() as name:
         folder, skills = Path(name), Path(name) / "skills"
         shutil.copytree(SAMPLES, skills)
-        options = ["--workers", str(workers)]
-        with serving(folder, options, skills) as service, changing(skills) as changes:
+        with serving(folder, [], skills) as service, changing(skills) as changes:
             script = write_script(folder, service)
             script.write_text(script.read_text().partition("done = ")[0] + DONE)
             began = time.monotonic()
             while time.monotonic() - began < seconds:
                 told = _load(service, script)
-                pids = processes(service.pid)
                 yield Row(
                     seconds=round(time.monotonic() - began),
                     **told,
-                    processes=len(pids),
-                    memory_mb=round(sum(map(resident_mb, pids)), 1),
+                    memory_mb=round(resident_mb(service.pid), 1),
                     changes=len(changes),
                     load=round(load_average(), 1),
                 )
@@ -163,12 +158,6 @@ def changing(skills: Path) -> Iterator[list[str]]:
     finally:
         ended.set()
         thread.join()
-
-
-def processes(pid: int) -> list[int]:
-    """Return the processes of a service that answer (Linux)."""
-    children = map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split())
-    return [each for each in children if b"spawn_main" in Path(f"/proc/{each}/cmdline").read_bytes()]
 
 
 def resident_mb(pid: int) -> float:

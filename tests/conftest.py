@@ -43,7 +43,7 @@ TRAPS = ROOT / "tests" / "fixtures" / "markdown"
 # tests that need what only an extra brings, or exact token counts: `make test-core` leaves them out, `make test` none
 NEEDED = {
     "tests/bench/*": ("matplotlib", "sklearn"),
-    "tests/bulk/*": ("fsspec", "haystack", "llama_index", "psycopg", "ray", "rs_bpe"),
+    "tests/bulk/*": ("haystack", "llama_index", "psycopg", "ray", "rs_bpe"),
     "tests/cli/*": ("fastapi", "matplotlib", "mcp_types", "rs_bpe"),
     "tests/docs/*": ("mkdocs", "rs_bpe", "sklearn"),
     "tests/docs/test_deploy.py": (

@@ -1,4 +1,4 @@
-"""Sources of skills: archives of friends and strangers, git repositories, object storage."""
+"""Sources of skills: archives of friends and strangers, git repositories."""
 
 import io
 import subprocess
@@ -8,7 +8,6 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-import fsspec
 import pytest
 
 from bulk_parts import write_skills
@@ -196,27 +195,7 @@ def test_what_git_cannot_fetch_is_told(repository: Path, ending: str, said: str)
     assert said in text
 
 
-# ---- object storage and other addresses
-
-
-def test_object_storage_gives_folders_archives_and_files(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(fetching.STORAGES, "memory", "fsspec")
-    memory = fsspec.filesystem("memory")
-    memory.pipe(
-        {f"/bucket/skills/{name}/SKILL.md": TEXT.replace(b"one", name.encode()) for name in ("a", "b")}
-    )
-    memory.pipe("/bucket/x.zip", zipped(tmp_path / "x.zip", FILES).read_bytes())
-    assert told(items_of("memory://bucket/skills")) == ["a", "b"]
-    (item,) = items_of("memory://bucket/x.zip")
-    assert item.place == "memory://bucket/x.zip!top/a/b/c/d/e/one"
-    assert told(items_of("memory://bucket/skills/a/SKILL.md")) == ["a"]
-    assert told(items_of("memory://bucket/none")) == [
-        "There is nothing at memory://bucket/none: check the address."
-    ]
-    (text,) = told(items_of("s3://bucket/skills"))
-    assert "`pip install s3fs` first" in text
+# ---- other addresses
 
 
 @pytest.mark.parametrize(
@@ -225,6 +204,7 @@ def test_object_storage_gives_folders_archives_and_files(
         "reference://::file:///refs.json",
         "https://host/x.zip",
         "s3::file:///x",
+        "s3://bucket/skills",
         "zip://a::s3://b/x",
         "ftp://h/x",
         "file://host/srv/skills",

@@ -79,7 +79,7 @@ def test_a_port_that_is_taken_is_one_error(tmp_path: Path) -> None:
     assert "--port" in done.err
 
 
-@pytest.mark.parametrize("option", ["--port=70000", "--workers=0", "--threads=0", "--max-tokens=0"])
+@pytest.mark.parametrize("option", ["--port=70000", "--threads=0", "--max-tokens=0"])
 def test_options_out_of_range_are_wrong_usage(tmp_path: Path, option: str) -> None:
     assert invoke("serve", option, env=environment(tmp_path / "cache")).code == 2
 

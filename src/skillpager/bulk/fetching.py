@@ -1,4 +1,4 @@
-"""Bring the files of strangers into a folder, within limits: archives, git repositories, object storage.
+"""Bring the files of strangers into a folder, within limits: archives and git repositories.
 
 Nothing lands outside of the folder, and none of the files is run. Only addresses that the user gave are
 fetched.
@@ -20,7 +20,7 @@ from threading import Timer
 from typing import IO, Any, cast
 from urllib.parse import parse_qs, urlsplit, urlunsplit
 
-from skillpager.errors import SkillError, require_extra
+from skillpager.errors import SkillError
 from skillpager.settings import hide_secrets
 
 logger = logging.getLogger(__name__)
@@ -41,8 +41,6 @@ GIT = "git+"
 GIT_SECONDS = 600.0
 # transports of git that run no program that the address names, and encrypt what comes from elsewhere
 TRANSPORTS = ("file", "https", "ssh")
-# schemes of object storage; each needs its package of fsspec
-STORAGES = {"s3": "s3fs", "gs": "gcsfs", "az": "adlfs"}
 
 # raised for a damaged archive, or a disk that is full
 UNPACKING_ERRORS = (
@@ -257,37 +255,3 @@ def _run_git(text: str, *words: str, take: Callable[[IO[bytes]], object] = IO.re
             f"{text} cannot be fetched (git: {reason or 'ended, or took too long'}): check repository, "
             "reference and access. Redirects are not followed."
         )
-
-
-# ---- object storage
-
-
-def fetch_objects(url: str, folder: Path) -> Path:
-    """Return the file or folder at an address of object storage, in `folder`."""
-    require_extra("fsspec", extra="fsspec", purpose=f"A source such as {url}")
-    from fsspec.core import url_to_fs
-
-    intake = Intake(folder, url)
-    try:
-        files, root = url_to_fs(url)
-        found: dict[str, dict[str, Any]] = files.find(root, detail=True)
-        alone = files.isfile(root)
-        beginning = PurePosixPath(root).parent if alone else PurePosixPath(root)
-        for path in sorted(found):
-            intake.count(files=1)
-            name = PurePosixPath(path).relative_to(beginning).as_posix()
-            with files.open(path, "rb") as opened:
-                intake.add(name, opened)
-    except SkillError:
-        raise
-    except ImportError as error:
-        package = STORAGES[urlsplit(url).scheme]
-        raise SkillError(f"{url} cannot be read ({error}): `pip install {package}` first.") from error
-    except Exception as error:  # each storage has errors of its own
-        reason = " ".join(hide_secrets(str(error)).split())[:200] or type(error).__name__
-        raise SkillError(
-            f"{url} cannot be read ({reason}): check address, region and credentials."
-        ) from error
-    if not found:
-        raise SkillError(f"There is nothing at {url}: check the address.")
-    return folder / PurePosixPath(root).name if alone else folder

@@ -1,4 +1,4 @@
-"""Sources of skills: folders, archives, git repositories, object storage.
+"""Sources of skills: folders, archives, git repositories.
 
 A source yields its skills one after the other. Files from elsewhere are brought into a temporary folder,
 which is removed when its last skill has been read. A fault of a skill or source becomes an item, and stops
@@ -16,16 +16,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
-from skillpager.bulk.fetching import (
-    GIT,
-    STORAGES,
-    SUFFIXES,
-    TRANSPORTS,
-    UNPACKING_ERRORS,
-    fetch_git,
-    fetch_objects,
-    unpack,
-)
+from skillpager.bulk.fetching import GIT, SUFFIXES, TRANSPORTS, UNPACKING_ERRORS, fetch_git, unpack
 from skillpager.errors import SkillError, SkillPagerError
 from skillpager.library import discover, skill_faults
 from skillpager.library.discovery import skill_folders, stub_of
@@ -38,7 +29,7 @@ if TYPE_CHECKING:
 
 _ADDRESS = re.compile(r"git\+|([a-z][a-z\d+.-]+)(://|::)", re.IGNORECASE)
 _GIT_ADDRESS = re.compile(rf"git\+({'|'.join(TRANSPORTS)})://")
-_KINDS = ", ".join(f"{scheme}://…" for scheme in (*(GIT + name for name in TRANSPORTS), *STORAGES))
+_KINDS = ", ".join(f"{GIT}{name}://…" for name in TRANSPORTS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +47,7 @@ Source = Callable[[], Iterator[Item]]
 def source_of(text: str, settings: Settings) -> Source | None:
     """Return the source that a text names if it is an address or an archive; None if it is a path or a name.
 
-    An address is one of object storage, or `git+` and the URL of a repository, followed by `@REF` and
-    `#subdirectory=PATH`.
+    An address is `git+` and the URL of a repository, followed by `@REF` and `#subdirectory=PATH`.
     """
     if (address := _ADDRESS.match(text)) is None:
         path = Path(text).expanduser()
@@ -72,8 +62,6 @@ def source_of(text: str, settings: Settings) -> Source | None:
             return lambda: chain.from_iterable(source() for source in found)
         if _GIT_ADDRESS.match(text):
             return partial(_brought, text, partial(fetch_git, text), settings)
-        if kind in STORAGES and "::" not in text:
-            return partial(_brought, text, partial(fetch_objects, text), settings)
         raise SkillError(
             f"{hide_secrets(text)} is not a source of skills. Sources are folders, archives "
             f"({', '.join(SUFFIXES)}) and {_KINDS}: download it, and name the file."
@@ -91,8 +79,7 @@ def refuse_credentials(address: str) -> None:
     if url.password is not None or url.query or (url.username is not None and url.scheme != "ssh"):
         raise SkillError(
             f"The address at {url.hostname} holds a user, password or query, which other programs on this "
-            "machine could read: leave them out, and use git's credential helper, ssh, or the variables of "
-            "the storage."
+            "machine could read: leave them out, and use git's credential helper or ssh."
         )
 
 
@@ -126,7 +113,7 @@ def _brought(place: str, bring: Callable[[Path], Path], settings: Settings) -> I
             TemporaryDirectory(prefix="skillpager-", ignore_cleanup_errors=True) as folder,
         ):
             got = _unpacked(place, bring, Path(folder))
-            found = [got] if got.is_file() else [path for _, path in skill_folders([got])]
+            found = [path for _, path in skill_folders([got])]
             for path in found:
                 item = _read(path, place if path == got else f"{place}!{path.relative_to(got)}", settings)
                 if isinstance(item.skill, SkillPagerError):
@@ -142,10 +129,7 @@ def _brought(place: str, bring: Callable[[Path], Path], settings: Settings) -> I
 
 def _unpacked(place: str, bring: Callable[[Path], Path], folder: Path) -> Path:
     try:
-        got = bring(folder)
-        return (
-            unpack(got, folder, place=place) if got.is_file() and got.name.lower().endswith(SUFFIXES) else got
-        )
+        return bring(folder)
     except UNPACKING_ERRORS as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else error
         raise SkillError(

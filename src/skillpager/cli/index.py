@@ -68,7 +68,7 @@ def index(
         typer.Argument(
             metavar="PATH",
             help="Skill folders, Markdown files, folders that contain skills, or names of known skills; "
-            "archives (.zip, .skill, .tar.gz), git+URL[@REF], s3://…, gs://…, az://… "
+            "archives (.zip, .skill, .tar.gz), git+URL[@REF] "
             "[default: all known skills]",
         ),
     ] = None,

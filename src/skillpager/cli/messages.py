@@ -13,7 +13,7 @@ import sys
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
-from functools import partial, wraps
+from functools import wraps
 from inspect import Parameter, Signature, signature
 from pathlib import Path
 from typing import Annotated, Any, TextIO, get_type_hints
@@ -197,14 +197,6 @@ def _listen(*, as_json: bool, quiet: bool, verbose: bool) -> None:
     root.addHandler(handler)
     logging.getLogger("skillpager").setLevel(logging.DEBUG if verbose else logging.WARNING)
     _notes.setLevel(logging.WARNING if as_json else logging.INFO)
-
-
-def listening() -> Callable[[], None]:
-    """Return what shows log records of another process as they are shown here; it can be pickled."""
-    handler = next(each for each in logging.getLogger().handlers if isinstance(each, _Handler))
-    verbose = logging.getLogger("skillpager").level == logging.DEBUG
-    quiet = handler.level == logging.ERROR
-    return partial(_listen, as_json=handler.is_json, quiet=quiet, verbose=verbose)
 
 
 class _Handler(logging.Handler):

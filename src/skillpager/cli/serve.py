@@ -3,19 +3,15 @@
 import gc
 import os
 import sys
-from collections.abc import Callable, Sequence
-from functools import partial
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from skillpager.cli.messages import UsageError, listening, note, reported
+from skillpager.cli.messages import UsageError, note, reported
 from skillpager.cli.options import IndexOptions, PagerOptions, SkillFolders
 from skillpager.cli.session import missing_skills, note_estimates, open_library
 from skillpager.errors import require_extra
 from skillpager.http.options import ServerOptions, check_options
-from skillpager.library import Library
 from skillpager.tokens import default_counter
 
 
@@ -85,7 +81,6 @@ def serve(folders: SkillFolders = None, *, limits: ServerOptions, options: Index
     Examples:
       skillpager serve examples/skills
       skillpager serve examples/skills --port 0 --max-tokens 2000
-      skillpager serve examples/skills --port 0 --workers 2
     """
     for package in ("fastapi", "uvicorn", "prometheus_fastapi_instrumentator"):
         require_extra(package, extra="server", purpose="The HTTP service")
@@ -100,20 +95,9 @@ def serve(folders: SkillFolders = None, *, limits: ServerOptions, options: Index
     def announce(url: str) -> None:
         note(f"serving at {url}; Ctrl+C ends it")
 
-    if limits.workers > 1:
-        library.close()  # each process opens the library for itself
-        start = partial(_open_again, listening(), folders or [], options)
-        http_server.serve_workers(start, limits, announce=announce)
-        return
     try:
         finished = http_server.serve(library, limits, announce=announce)
     finally:
         library.close()
     if not finished:
         os._exit(0)  # threads that still work would hold up an ordinary exit; the store is always whole
-
-
-def _open_again(listen: Callable[[], None], folders: Sequence[Path], options: IndexOptions) -> Library:
-    """Return the skills on offer in another process of the service, whose messages are as in the first."""
-    listen()
-    return open_library(folders, options)

@@ -10,9 +10,7 @@ from skillpager.errors import SettingsError
 
 DEFAULT_HOST = "127.0.0.1"
 DEFAULT_PORT = 8765
-# one process suits one person; each further one takes its own memory for models and indexes
-DEFAULT_WORKERS = 1
-# a process runs one thread at a time; the second thread makes pages while the first indexes
+# Python runs one thread at a time; the second thread makes pages while the first indexes
 DEFAULT_THREADS = 2
 # asked every few seconds by what runs the service: they need no token
 PROBES = frozenset({"/livez", "/readyz"})
@@ -47,11 +45,8 @@ class ServerOptions:
         int | None,
         Option("--max-tokens", metavar="N", min=1, help="Longest page, for any request. [default: none]"),
     ] = None
-    workers: Annotated[int, Option(metavar="N", min=1, help="Number of processes that answer requests.")] = (
-        DEFAULT_WORKERS
-    )
     threads: Annotated[
-        int, Option(metavar="N", min=1, help="Number of requests that each process answers in parallel.")
+        int, Option(metavar="N", min=1, help="Number of requests that are answered in parallel.")
     ] = DEFAULT_THREADS
 
 

@@ -1,34 +1,24 @@
-"""The HTTP service: makes the application, and runs it in one process or several until a signal."""
+"""The HTTP service: makes the application, and runs it until a signal."""
 
-import logging
-import multiprocessing
 import os
 import signal
 import socket
-import sys
-import tempfile
-import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from functools import partial
 from importlib.metadata import version
 
 import uvicorn
 from fastapi import Depends, FastAPI
 from fastapi.security import HTTPBearer
 from starlette.staticfiles import StaticFiles
-from uvicorn.config import STARTUP_FAILURE
-from uvicorn.supervisors import Multiprocess
 
-from skillpager.errors import SettingsError, SkillPagerError
+from skillpager.errors import SettingsError
 from skillpager.http import routes
 from skillpager.http.middleware import FILES, RequestGuard
 from skillpager.http.options import ServerOptions, check_options
 from skillpager.http.problems import PROBLEM, handle_problems
 from skillpager.http.service import Service
 from skillpager.library import Library
-
-logger = logging.getLogger(__name__)
 
 DESCRIPTION = (
     "Pages of agent skills: the smallest part of a skill that suffices for a query. Fields are the keyword "
@@ -37,11 +27,8 @@ DESCRIPTION = (
 
 # requests that are still unanswered this long after the signal are dropped
 SHUTDOWN_SECONDS = 30
-# open connections of a process; requests on further ones get 503
+# open connections; requests on further ones get 503
 MAX_CONNECTIONS = 512
-# a process that does not answer its supervisor for this long is ended; on a busy machine starting takes
-# seconds
-ANSWER_SECONDS = 30
 
 
 def create_app(library: Library, options: ServerOptions) -> FastAPI:
@@ -100,53 +87,6 @@ def serve(library: Library, options: ServerOptions, *, announce: Callable[[str],
     return not service.taken
 
 
-def serve_workers(
-    open_library: Callable[[], Library], options: ServerOptions, *, announce: Callable[[str], None]
-) -> None:
-    """Answer requests with `options.workers` processes under uvicorn's supervisor until SIGINT or SIGTERM.
-
-    Each opens the library by a function that it can import. `announce` is as for `serve`.
-
-    Raises:
-        SettingsError: As for `check_options` and `listen`; or a process cannot start.
-    """
-    if sys.platform == "win32":
-        raise SettingsError(
-            "Windows has no --workers above 1: start several services behind a reverse proxy."
-        )
-    check_options(options)
-    with tempfile.TemporaryDirectory(prefix="skillpager-serve-") as folder, listen(options) as listener:
-        # read when a process imports prometheus_client: counts are then in files that all processes sum
-        os.environ["PROMETHEUS_MULTIPROC_DIR"] = folder
-        config = server_config(partial(_worker_app, open_library, options))
-        config.workers, config.factory = options.workers, True
-        config.timeout_worker_healthcheck = ANSWER_SECONDS
-        supervisor = Multiprocess(config, [listener])
-        announce(address_of(options, listener))
-        supervisor.run()
-        del os.environ["PROMETHEUS_MULTIPROC_DIR"]
-    if any(process.exitcode == STARTUP_FAILURE for process in supervisor.processes):
-        raise SettingsError("The service has ended because a process of it cannot start: its error is above.")
-
-
-def _worker_app(open_library: Callable[[], Library], options: ServerOptions) -> FastAPI:
-    """Return the application of one process; a mistake ends the process, and the service with it."""
-    threading.Thread(target=_end_with_parent, name="skillpager-parent", daemon=True).start()
-    try:
-        return create_app(open_library(), options)
-    except SkillPagerError as error:
-        logger.error("A process of the service cannot start: %s", error)
-        sys.exit(STARTUP_FAILURE)
-
-
-def _end_with_parent() -> None:
-    """End this process when its supervisor was killed: nobody else would, and the port would stay taken."""
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-        os.kill(os.getpid(), signal.SIGTERM)
-
-
 def address_of(options: ServerOptions, listener: socket.socket) -> str:
     """Return the URL at which a socket listens."""
     host = f"[{options.host.strip('[]')}]" if ":" in options.host else options.host
@@ -171,8 +111,8 @@ def listen(options: ServerOptions) -> socket.socket:
         ) from error
 
 
-def server_config(app: FastAPI | Callable[[], FastAPI]) -> uvicorn.Config:
-    """Return uvicorn's configuration for the application, or for what makes it."""
+def server_config(app: FastAPI) -> uvicorn.Config:
+    """Return uvicorn's configuration for the application."""
     return uvicorn.Config(
         app,
         access_log=False,
