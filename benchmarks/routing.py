@@ -20,8 +20,8 @@ import numpy as np
 
 from machine import load_average
 from skillpager import SkillPager
+from skillpager.files import ENTRY_FILE
 from skillpager.library import Library
-from skillpager.parsing.walk import ENTRY_FILE
 
 TABLE = Path(__file__).parent / "routing_speed.csv"
 SHORT_WORDS, LONG_CHARS, QUERIES = 8, 1_500, 100

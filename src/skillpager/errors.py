@@ -4,11 +4,10 @@ A message is one paragraph: what is wrong, where (file, line, value), and what t
 Programming mistakes raise plain `ValueError` and `TypeError`.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
+from typing import NoReturn
 
 # where the package comes from as long as no package index has it; empty from the first release on. Errors
 # follow it, and what `release/plugins.py` writes
@@ -73,15 +72,11 @@ def is_panic(error: BaseException) -> bool:
     return type(error).__module__ == PANIC_MODULE
 
 
-@contextmanager
-def panics_as(kind: type[SkillPagerError], library: str) -> Iterator[None]:
-    """Raise an error of this kind, which names the library, if the calls within end in a panic."""
-    try:
-        yield
-    except BaseException as panic:
-        if not is_panic(panic):
-            raise
-        raise kind(f"{library} cannot process this text ({panic}): change the text, or report it.") from panic
+def raise_fault(fault: BaseException, kind: type[SkillPagerError], library: str) -> NoReturn:
+    """Raise a fault of a library again; a panic as an error of this kind, which names the library."""
+    if not is_panic(fault):
+        raise fault
+    raise kind(f"{library} cannot process this text ({fault}): change the text, or report it.") from fault
 
 
 def reinstall_command() -> str:

@@ -1,19 +1,30 @@
-"""Files and folders: bounded reads, atomic writes, stamps that show a change, entries of folders."""
+"""Files and folders: bounded reads, atomic writes, stamps that show a change, what is in a folder."""
 
+import codecs
 import errno
 import logging
 import os
 import stat
 import time
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
+from typing import Literal, NamedTuple
 from uuid import uuid4
+
+from skillpager.display_text import is_plain, one_line
+from skillpager.errors import SkillError
 
 logger = logging.getLogger(__name__)
 
+ENTRY_FILE = "SKILL.md"
+ENTRY_NAMES = (ENTRY_FILE, ENTRY_FILE.lower())
+
+# levels of folders, and names of all folders together, that are looked at
+MAX_DEPTH, MAX_ENTRIES = 10, 20_000
+MAX_PATH_CHARS = 100  # of a path in a message
 # characters of the name in that of the temporary file, which has 38 bytes more; file systems allow 255
 NAME_CHARS = 40
 # bounds of a search for a name like one that does not exist
@@ -23,6 +34,10 @@ SKIPPED_FOLDERS = frozenset({".git", "node_modules", "__pycache__", ".venv"})
 # a file written this recently may change again within the resolution of its time stamp
 SETTLED_NS = 2_000_000_000
 
+_UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+# documents that may be plain ASCII: PDF and RTF
+_DOCUMENTS = (b"%PDF-", b"{\\rtf")
+_PROBE_BYTES = 8192  # that are searched for a null character, which no text has
 _CHUNK_BYTES = 64 * 1024
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
 
@@ -48,6 +63,31 @@ def read_bounded(path: Path, max_bytes: int) -> bytes:
                     data += chunk
                 return bytes(data)
     raise OSError(errno.EINVAL, "not a regular file", str(path))
+
+
+def decode(data: bytes, place: str, *, complete: bool = True) -> str:
+    """Return the text of UTF-8 data.
+
+    Errors name its `place`; data that is not `complete` may end within a character.
+
+    Raises:
+        SkillError: It is a document, an archive, an image or other binary data, or in another encoding.
+    """
+    if data.startswith(_UTF16_MARKS) and not data.startswith(codecs.BOM_UTF32_LE):
+        raise SkillError(f"{place} is UTF-16: save it as UTF-8.")
+    if data.startswith(_DOCUMENTS) or b"\0" in data[:_PROBE_BYTES]:
+        raise SkillError(
+            f"{place} is not plain text: convert a PDF or Word document to Markdown, for instance with "
+            "markitdown, and unpack an archive."
+        )
+    try:
+        return codecs.getincrementaldecoder("utf-8")().decode(data, final=complete)
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise SkillError(
+            f"{place}:{line} is not UTF-8 (byte 0x{data[error.start]:02x} at offset {error.start}): "
+            "save the file as UTF-8."
+        ) from error
 
 
 def write_file(path: Path, data: bytes | str, *, mode: int | None = None) -> None:
@@ -143,6 +183,55 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
         return entry.is_dir()
     except OSError:  # a link that leads to itself
         return False
+
+
+class Entry(NamedTuple):
+    """A thing in a skill's folder: its path from there, and what it is; `skill` is another skill's folder."""
+
+    path: str
+    kind: Literal["file", "folder", "skill", "link", "fault"]
+    problem: str = ""  # why a fault is left out, as the end of a sentence
+
+
+def walk(root: Path) -> Iterator[Entry]:
+    """Yield what is in a skill's folder: files of a folder before those of its folders, in order of names.
+
+    Each folder comes before what is in it; that of the skill is the first, its path is empty. Hidden files
+    and folders, and folders that programs make, are left out. Links are not followed, and folders with a
+    SKILL.md of their own are not searched.
+    """
+    waiting, seen = [""], 0
+    while waiting:
+        folder = waiting.pop()
+        try:
+            with os.scandir(root / folder) as found:
+                shown = sorted((each for each in found if each.name[0] != "."), key=lambda each: each.name)
+        except OSError as error:
+            yield Entry(folder, "fault", f"cannot be read: {error.strerror or error}")
+            continue
+        seen += len(shown)
+        if folder and any(each.name in ENTRY_NAMES for each in shown):
+            yield Entry(folder, "skill")
+        elif folder.count("/") >= MAX_DEPTH or seen > MAX_ENTRIES:
+            limits = f"{MAX_DEPTH} levels and {MAX_ENTRIES:,} files"
+            yield Entry(folder, "fault", f"is not searched: the skill's folder has more than {limits}")
+        elif not is_plain(folder):
+            shown_path = repr(one_line(folder, MAX_PATH_CHARS))
+            yield Entry(
+                shown_path, "fault", "has control, hidden or broken characters in its name: rename it"
+            )
+        else:
+            yield Entry(folder, "folder")
+            below = []
+            for each in shown:
+                path = f"{folder}/{each.name}".lstrip("/")
+                if each.is_symlink():
+                    yield Entry(path, "link")
+                elif not each.is_dir(follow_symlinks=False):
+                    yield Entry(path, "file")
+                elif each.name not in SKIPPED_FOLDERS:
+                    below.append(path)
+            waiting += reversed(below)
 
 
 @lru_cache

@@ -21,7 +21,8 @@ import numpy as np
 
 from skillpager.caches import LRUCache
 from skillpager.errors import SkillPagerError, StoreError, StrategyError
-from skillpager.files import FileStamps
+from skillpager.files import ENTRY_NAMES, FileStamps, take_stamps, walk
+from skillpager.parsing.skill import belongs_to_skill
 from skillpager.sections import embedded_text, trail_of
 from skillpager.settings import NOTES_FILE
 from skillpager.tokens import count_tokens
@@ -178,6 +179,22 @@ class IndexCache:
             return None
         self._paused_until = 0.0
         return stored
+
+
+def stamp_skill(skill: Skill, path: Path) -> FileStamps | None:
+    """Return the stamps of all Markdown and all folders of a skill that was just read at `path`.
+
+    The path is one of them: it may be a link, and lead to another skill later. Files that could not be read
+    are stamped, too, so that a repaired one is noticed.
+    """
+    root = skill.root
+    if root is None:
+        return None
+    found = [root / file.path for file in skill.files]
+    if skill.files[0].path in ENTRY_NAMES:
+        entries = (each for each in walk(root) if each.kind == "folder" or belongs_to_skill(each.path))
+        found += [root / each.path for each in entries if each.kind != "fault"]
+    return take_stamps([path, root, *found])
 
 
 def notes_files(skill: Skill, cache_dir: Path) -> list[Path]:

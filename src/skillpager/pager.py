@@ -14,7 +14,7 @@ from typing_extensions import Unpack
 from skillpager.caches import LRUCache
 from skillpager.errors import SettingsError
 from skillpager.factories import make_classifier, make_encoder, make_store, make_strategy
-from skillpager.indexing import Builder, IndexCache, index_key, rows_id
+from skillpager.indexing import Builder, IndexCache, index_key, rows_id, stamp_skill
 from skillpager.output import outline as explain
 from skillpager.pages.addresses import find_nodes, verbatim_lines
 from skillpager.pages.assemble import (
@@ -28,8 +28,7 @@ from skillpager.pages.assemble import (
 from skillpager.pages.render import PageRenderer, folder_words
 from skillpager.parsing.folder import own_folder
 from skillpager.parsing.skill import read_skill, skill_from_text
-from skillpager.parsing.walk import stamp_skill
-from skillpager.settings import Settings, check_query, load_settings
+from skillpager.settings import Settings, load_settings
 from skillpager.strategies.baselines.simple import Full
 from skillpager.strategies.picking import allows_all
 from skillpager.tokens import default_counter
@@ -419,6 +418,14 @@ class SkillPager:
             return chosen
         name, weight = chosen, self.settings.mmr_lambda if mmr_lambda is None else mmr_lambda
         return self._strategies.get_or_make((name, weight), lambda: make_strategy(name, mmr_lambda=weight))
+
+
+def check_query(query: object) -> None:
+    """Raise a `SettingsError` if a query is not text, or empty."""
+    if not isinstance(query, str):
+        raise SettingsError(f"The query is {query!r}: it must be a text, what the agent is about to do.")
+    if not query.strip():
+        raise SettingsError("The query is empty: say in a sentence what the agent is about to do.")
 
 
 def _one_of(name: str, value: str, known: Sequence[str]) -> str:

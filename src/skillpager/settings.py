@@ -139,14 +139,6 @@ def _part(setting: str, value: object) -> str:
     return _text(value)
 
 
-def check_query(query: object) -> None:
-    """Raise a `SettingsError` if a query is not text, or empty."""
-    if not isinstance(query, str):
-        raise SettingsError(f"The query is {query!r}: it must be a text, what the agent is about to do.")
-    if not query.strip():
-        raise SettingsError("The query is empty: say in a sentence what the agent is about to do.")
-
-
 def check_library(name: str) -> str:
     """Return the name of a library; raise a `ValueError` if it is not valid."""
     if not _LIBRARY.fullmatch(name):

@@ -16,7 +16,7 @@ from playwright.sync_api import Browser, Page
 
 from chromium import needs_chromium
 from conftest import ROOT
-from skillpager import errors, types
+from skillpager import errors, index_types, types
 
 DOCS = ROOT / "docs"
 # its content is in docstrings
@@ -93,8 +93,9 @@ def test_links_out_of_the_documentation_lead_to_the_repository(site: Path) -> No
 
 def test_the_library_reference_has_every_public_type_and_error(site: Path) -> None:
     reference = article(site, FROM_DOCSTRINGS)
-    own = [name for name, found in vars(types).items() if getattr(found, "__module__", "") == types.__name__]
-    known = [f"types.{name}" for name in own if name[0].isupper() and name != "Context"]  # its old name
+    modules = {each.__name__: each.__name__.rpartition(".")[2] for each in (types, index_types)}
+    found = [(modules.get(getattr(each, "__module__", "")), name) for name, each in vars(types).items()]
+    known = [f"{module}.{name}" for module, name in found if module and name[0].isupper()]
     known += [f"errors.{name}" for name in vars(errors) if name.endswith("Error")]
     assert len(known) > 40
     assert [name for name in known if f'id="skillpager.{name}"' not in reference] == []

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from messages import raises
 from skillpager.errors import SkillError
-from skillpager.parsing.skill import decode
+from skillpager.files import decode
 
 NO_TEXTS = {
     "plain.pdf": b"%PDF-1.4\nonly ASCII\n",

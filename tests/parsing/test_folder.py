@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from messages import raises
 from skillpager.errors import SkillError
+from skillpager.files import walk
 from skillpager.parsing.folder import MAX_FILE_BYTES, own_folder, read_own_file
 from skillpager.parsing.skill import read_skill
-from skillpager.parsing.walk import walk
 
 SECRET = "the text of another folder"
 

@@ -18,10 +18,10 @@ from urllib.request import url2pathname
 
 from skillpager.bulk.fetching import GIT, SUFFIXES, TRANSPORTS, UNPACKING_ERRORS, fetch_git, unpack
 from skillpager.errors import SkillError, SkillPagerError
+from skillpager.files import ENTRY_FILE
 from skillpager.library import discover, skill_faults
 from skillpager.library.discovery import skill_folders, stub_of
 from skillpager.parsing.skill import read_skill
-from skillpager.parsing.walk import ENTRY_FILE
 from skillpager.settings import Settings, hide_secrets
 
 if TYPE_CHECKING:

@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING
 from skillpager.cli.messages import UsageError, note, warn
 from skillpager.cli.options import PagerOptions, StoreOptions
 from skillpager.errors import SettingsError, SkillError, install_command
-from skillpager.files import near_path
+from skillpager.files import decode, near_path
 from skillpager.library import Library, locate, settings_filter
 from skillpager.library.discovery import search_folders, shown_folders
 from skillpager.library.published import published_skills
-from skillpager.parsing.skill import decode
 from skillpager.settings import (
     DEFAULT_LIBRARY,
     INDEX_FOLDER,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from skillpager.errors import EncoderError, panics_as, reinstall_command
+from skillpager.errors import EncoderError, raise_fault, reinstall_command
 from skillpager.types import FloatArray, Fragment
 
 if TYPE_CHECKING:
@@ -48,30 +48,18 @@ class BuiltinEncoder:
         EncoderError: Another folder than that of the shipped model lacks a file.
     """
 
+    dim = DIM
+
     def __init__(self, *, folder: Path = MODEL_FOLDER, id: str | None = None) -> None:
-        shipped = folder == MODEL_FOLDER
-        remedy = (
-            f"the installation is damaged, so run `{reinstall_command()}`"
-            if shipped
-            else f"training/train.py makes one, of {MODEL} and {TOKENIZER}"
-        )
-        self._id = id or ENCODER_ID
-        if not id and not shipped:
+        is_shipped = folder == MODEL_FOLDER
+        remedy = "" if is_shipped else f"training/train.py makes one, of {MODEL} and {TOKENIZER}"
+        self.id = id or ENCODER_ID
+        if not id and not is_shipped:
             try:
-                self._id = f"builtin:{content_digest((folder / name).read_bytes() for name in FILES)}"
+                self.id = f"builtin:{content_digest((folder / name).read_bytes() for name in FILES)}"
             except OSError as error:
                 raise EncoderError(f"{folder} holds no encoder ({error}): {remedy}.") from error
         self._model = Model(folder, max_pieces=MAX_PIECES, remedy=remedy)
-
-    @property
-    def id(self) -> str:
-        """Name of the weights and their version."""
-        return self._id
-
-    @property
-    def dim(self) -> int:
-        """Length of a row: 384."""
-        return DIM
 
     def encode_documents(self, texts: Sequence[str]) -> FloatArray:
         """Return `(len(texts), 384)` float32, rows unit length, in the order of `texts`."""
@@ -101,9 +89,11 @@ class BuiltinEncoder:
         if not fragments:
             return np.empty((0, DIM), np.float32)
         tokenizer, _ = self._model.loaded
-        with panics_as(EncoderError, "tokenizers"):
+        try:
             first, last = tokenizer.encode("").ids
             found = pieces_in_context(tokenizer, fragments)
+        except BaseException as fault:
+            raise_fault(fault, EncoderError, "tokenizers")
         return self._pooled(
             [[first, *pieces, last] for pieces, _ in found],
             [[(1 + before, 1 + max(len(pieces), before + 1))] for pieces, before in found],
@@ -168,10 +158,11 @@ class Model:
     """The tokenizer and the network in a folder, loaded at the first text.
 
     At most `max_pieces` word pieces of a text count, with [CLS] and [SEP]; the tokenizer may say less.
-    `remedy` says what to do about damaged files, and `optimize` is that of `open_session`.
+    `remedy` says what to do about damaged files, by default to install the package again; `optimize` is that
+    of `open_session`.
     """
 
-    def __init__(self, folder: Path, *, max_pieces: int, remedy: str, optimize: bool = False) -> None:
+    def __init__(self, folder: Path, *, max_pieces: int, remedy: str = "", optimize: bool = False) -> None:
         self._folder, self._most, self._remedy, self._optimize = folder, max_pieces, remedy, optimize
 
     @cached_property
@@ -190,15 +181,18 @@ class Model:
             tokenizer.enable_truncation(min(known.get("max_length", self._most), self._most))
             return tokenizer, open_session(str(self._folder / MODEL), optimize=self._optimize)
         except Exception as error:  # both packages raise Exception itself
+            remedy = self._remedy or f"the installation is damaged, so run `{reinstall_command()}`"
             raise EncoderError(
-                f"The encoder cannot be loaded from {self._folder} ({error}): {self._remedy}."
+                f"The encoder cannot be loaded from {self._folder} ({error}): {remedy}."
             ) from error
 
     def tokenize(self, texts: Iterable[str]) -> "list[Encoding]":
         """Return the word pieces of texts; raises as `loaded` does, or if the tokenizer fails."""
         tokenizer, _ = self.loaded
-        with panics_as(EncoderError, "tokenizers"):
+        try:
             return [tokenizer.encode(clean(text)) for text in texts]
+        except BaseException as fault:
+            raise_fault(fault, EncoderError, "tokenizers")
 
 
 def content_digest(contents: Iterable[bytes]) -> str:

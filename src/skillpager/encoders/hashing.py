@@ -40,22 +40,13 @@ class HashingEncoder:
     def __init__(self, dim: int = DEFAULT_DIM) -> None:
         if dim < 1:
             raise ValueError(f"dim must be at least 1: {dim}")
-        self._dim = dim
-
-    @property
-    def id(self) -> str:
-        """Name of the method, its version and the length of a row."""
-        return f"hashing-{VERSION}:{self._dim}"
-
-    @property
-    def dim(self) -> int:
-        """Length of a row."""
-        return self._dim
+        self.dim = dim
+        self.id = f"hashing-{VERSION}:{dim}"
 
     def encode_documents(self, texts: Sequence[str]) -> FloatArray:
         """Return `(len(texts), dim)` float32, rows unit length, in the order of `texts`."""
         hashed = cache(self._hashed)
-        rows = np.zeros((len(texts), self._dim))
+        rows = np.zeros((len(texts), self.dim))
         for row, text in zip(rows, texts, strict=True):
             words = _WORD.findall(unicodedata.normalize("NFKC", text).casefold())
             for word, count in Counter(words).items():
@@ -82,7 +73,7 @@ class HashingEncoder:
             features += [(word[start : start + size], 1.0) for start in range(len(word) - size + 1)]
         digests = (blake2b(part.encode("utf-8", "replace"), digest_size=8).digest() for part, _ in features)
         numbers = [int.from_bytes(digest, "little") for digest in digests]
-        places = np.array([number % self._dim for number in numbers], np.intp)
+        places = np.array([number % self.dim for number in numbers], np.intp)
         # the highest bit gives the sign, for the lower ones give the place
         signs = np.array([1.0 if number >> 63 else -1.0 for number in numbers])
         return places, signs * [weight for _, weight in features]

@@ -16,10 +16,9 @@ from pathlib import Path
 import yaml
 
 from skillpager.errors import SkillError
-from skillpager.files import write_file
+from skillpager.files import ENTRY_FILE, write_file
 from skillpager.library import STUB_OF, stub_of
 from skillpager.parsing.skill import MAX_DESCRIPTION, NAME, find_entry, read_skill
-from skillpager.parsing.walk import ENTRY_FILE
 from skillpager.tokens import count_tokens, default_counter
 from skillpager.types import SKILL_DIR, Skill
 

@@ -18,6 +18,7 @@ from pathlib import Path
 from skillpager.display_text import one_line
 from skillpager.errors import SkillError, SkillPagerError, is_panic
 from skillpager.files import (
+    ENTRY_FILE,
     MAX_COMPARED_CHARS,
     SKIPPED_FOLDERS,
     FileStamps,
@@ -29,7 +30,6 @@ from skillpager.files import (
 )
 from skillpager.json_types import HIDDEN
 from skillpager.parsing.skill import read_skill, safe_name
-from skillpager.parsing.walk import ENTRY_FILE
 from skillpager.settings import MAX_SKILL_BYTES
 from skillpager.types import Skill
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from skillpager.errors import SettingsError, StoreError, UnknownSkillError
+from skillpager.files import ENTRY_FILE
 from skillpager.library.discovery import (
     USER_ONLY,
     FoundSkill,
@@ -27,8 +28,7 @@ from skillpager.library.discovery import (
 )
 from skillpager.library.filters import licence_of
 from skillpager.library.routing.routes import DEFAULT_ROUTED
-from skillpager.parsing.walk import ENTRY_FILE
-from skillpager.settings import INDEX_FOLDER, check_query
+from skillpager.settings import INDEX_FOLDER
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -217,15 +217,16 @@ class Library:
         Raises:
             SettingsError: The query is empty, or `k` is below 1.
         """
-        check_query(query)
-        if k < 1:
-            raise SettingsError(f"k is {k}: ask for at least one skill.")
         # arrays, which a list of names needs not
         from skillpager.library.copies import fold_route
         from skillpager.library.routing.router import load_router, route_query
         from skillpager.library.routing.routes import for_models
         from skillpager.library.routing.word_index import index_faults
+        from skillpager.pager import check_query
 
+        check_query(query)
+        if k < 1:
+            raise SettingsError(f"k is {k}: ask for at least one skill.")
         skills = self.skills()
         words = self._words.search_skills(skills, progress)
         hidden = sum(skill.user_only for skill in skills) if for_model else 0

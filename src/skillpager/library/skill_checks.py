@@ -9,6 +9,7 @@ from urllib.parse import quote, unquote
 
 from skillpager.display_text import one_line
 from skillpager.errors import SkillPagerError
+from skillpager.files import ENTRY_FILE
 from skillpager.library.discovery import skill_faults, stated_licence
 from skillpager.library.filters import UNKNOWN, read_licence
 from skillpager.parsing.lines import LINE_END
@@ -21,7 +22,6 @@ from skillpager.parsing.skill import (
     read_skill,
     written_name,
 )
-from skillpager.parsing.walk import ENTRY_FILE
 from skillpager.tokens import default_counter
 from skillpager.types import Skill, SourceFile
 

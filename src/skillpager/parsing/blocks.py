@@ -18,7 +18,7 @@ from itertools import chain, takewhile
 import sentencex
 from markdown_it.token import Token
 
-from skillpager.errors import SkillError, panics_as
+from skillpager.errors import SkillError, is_panic
 from skillpager.parsing.lines import LINE_END, Lines
 from skillpager.parsing.markdown import parse_blocks, plain_text
 from skillpager.types import TileKind
@@ -359,9 +359,10 @@ def _proposed_boundaries(text: str, opening: frozenset[int]) -> list[int]:
 def _segment(window: str) -> list[int]:
     """Return the starts of the segmenter's sentences; one sentence if it fails."""
     try:
-        with panics_as(SkillError, "sentencex"):
-            proposals = sentencex.get_sentence_boundaries(LANGUAGE, _WIDE_BLANK.sub(" ", window))
-    except SkillError as error:
-        logger.warning("%s; the text is left as one sentence", error)
+        proposals = sentencex.get_sentence_boundaries(LANGUAGE, _WIDE_BLANK.sub(" ", window))
+    except BaseException as fault:
+        if not is_panic(fault):
+            raise
+        logger.warning("sentencex cannot process a text (%s), which is left as one sentence", fault)
         return [0]
     return [proposal["start_index"] for proposal in proposals]

@@ -6,9 +6,7 @@ from pathlib import Path, PurePosixPath
 
 from skillpager.display_text import is_plain, one_line
 from skillpager.errors import SkillError
-from skillpager.files import read_bounded
-from skillpager.parsing.skill import decode
-from skillpager.parsing.walk import ENTRY_NAMES, MAX_PATH_CHARS, walk
+from skillpager.files import ENTRY_NAMES, MAX_PATH_CHARS, decode, read_bounded, walk
 from skillpager.settings import NOTES_FILE
 from skillpager.types import SKILL_DIR, Skill
 

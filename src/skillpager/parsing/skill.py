@@ -7,7 +7,6 @@ otherwise than it is written is a warning, and only text that cannot be read is 
 Reference: Agent Skills specification.
 """
 
-import codecs
 import errno
 import hashlib
 import json
@@ -15,18 +14,17 @@ import os
 import re
 from collections.abc import Sequence
 from itertools import islice
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import yaml
 
 from skillpager.display_text import is_plain, one_line
 from skillpager.errors import SkillError
-from skillpager.files import near_path, read_bounded
+from skillpager.files import ENTRY_FILE, ENTRY_NAMES, decode, near_path, read_bounded, walk
 from skillpager.parsing.copies import fold_copies
 from skillpager.parsing.lines import LINE_END
 from skillpager.parsing.mentions import Names, describe, find_mentions
-from skillpager.parsing.walk import ENTRY_FILE, ENTRY_NAMES, belongs_to_skill, is_markdown, walk
 from skillpager.settings import MAX_SKILL_BYTES, hide_secrets
 from skillpager.types import SCOPES, Skill, SourceFile
 
@@ -48,10 +46,11 @@ _UPWARDS = re.compile(r"(?:\.\./){1,20}[^\s\0()\[\]\"'`|#<>]{1,200}?\.(?:md|mark
 _URL = re.compile(r"([a-z][a-z\d+.-]+):/{1,3}(.*)", re.IGNORECASE | re.DOTALL)
 SHOWN_SKILLS, SHOWN_PATH = 5, 60  # of a folder, and characters of a path, that an error names
 
-_UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-# documents that may be plain ASCII: PDF and RTF
-_DOCUMENTS = (b"%PDF-", b"{\\rtf")
-_PROBE_BYTES = 8192  # that are searched for a null character, which no text has
+_ASIDE = re.compile(  # Markdown about the folder, which is no part of the skill's text
+    r"(?:copying|licen[cs]es?|(?:third[-_ ]?party[-_ ]?)?notices?|change[-_ ]?log|changes|release[-_ ]?notes)"
+    r"(?:[-_.](?:mit|apache|bsd|gpl|lgpl|mpl|cc|v?\d)[\w.-]*)?",
+    re.IGNORECASE,
+)
 
 # ---- front matter, the YAML block at the top of a skill
 
@@ -267,29 +266,14 @@ class _Reader:
         return real.is_dir() or (is_markdown(link) and (real.is_file() or path.is_symlink()))
 
 
-def decode(data: bytes, place: str, *, complete: bool = True) -> str:
-    """Return the text of UTF-8 data.
+def belongs_to_skill(path: str) -> bool:
+    """Return whether a file is Markdown and neither a licence nor a list of changes."""
+    return is_markdown(path) and not _ASIDE.fullmatch(PurePosixPath(path).stem)
 
-    Errors name its `place`; data that is not `complete` may end within a character.
 
-    Raises:
-        SkillError: It is a document, an archive, an image or other binary data, or in another encoding.
-    """
-    if data.startswith(_UTF16_MARKS) and not data.startswith(codecs.BOM_UTF32_LE):
-        raise SkillError(f"{place} is UTF-16: save it as UTF-8.")
-    if data.startswith(_DOCUMENTS) or b"\0" in data[:_PROBE_BYTES]:
-        raise SkillError(
-            f"{place} is not plain text: convert a PDF or Word document to Markdown, for instance with "
-            "markitdown, and unpack an archive."
-        )
-    try:
-        return codecs.getincrementaldecoder("utf-8")().decode(data, final=complete)
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise SkillError(
-            f"{place}:{line} is not UTF-8 (byte 0x{data[error.start]:02x} at offset {error.start}): "
-            "save the file as UTF-8."
-        ) from error
+def is_markdown(path: str) -> bool:
+    """Return whether a file's name is that of Markdown, whatever it is about."""
+    return path.lower().endswith((".md", ".markdown"))
 
 
 def safe_name(written: str, fallback: str) -> str:

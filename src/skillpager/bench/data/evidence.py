@@ -25,11 +25,10 @@ from skillpager.bench.data.records import (
     read_json,
 )
 from skillpager.errors import BenchError, SkillError, require_extra
-from skillpager.files import write_file
+from skillpager.files import ENTRY_FILE, write_file
 from skillpager.library.discovery import Progress
 from skillpager.parsing.lines import LINE_END
 from skillpager.parsing.skill import skill_from_files
-from skillpager.parsing.walk import ENTRY_FILE
 
 logger = logging.getLogger(__name__)
 

@@ -38,11 +38,10 @@ from skillpager.bench.data.records import (
     write_records,
 )
 from skillpager.errors import BenchError
-from skillpager.files import write_file
+from skillpager.files import ENTRY_FILE, write_file
 from skillpager.json_types import JsonObject, JsonValue
 from skillpager.library import discover
 from skillpager.parsing.skill import read_skill, skill_from_files
-from skillpager.parsing.walk import ENTRY_FILE
 from skillpager.types import Skill
 
 SKILLS, QUERIES, NODES = "skills.jsonl", "queries.jsonl", "nodes.jsonl"

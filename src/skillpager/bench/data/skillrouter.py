@@ -19,8 +19,8 @@ from pathlib import Path
 
 from skillpager.bench.data.records import Record, SkillRecord, read_json, read_records
 from skillpager.errors import BenchError
+from skillpager.files import ENTRY_FILE
 from skillpager.json_types import JsonObject
-from skillpager.parsing.walk import ENTRY_FILE
 
 DATASET = "pipizhao/SkillRouter-Eval-Core"
 PARTITION = "easy"

@@ -14,9 +14,8 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
-from skillpager.files import FileStamps, make_private_folder, write_file
+from skillpager.files import ENTRY_FILE, FileStamps, make_private_folder, write_file
 from skillpager.library.discovery import FoundSkill, Reading
-from skillpager.parsing.walk import ENTRY_FILE
 
 logger = logging.getLogger(__name__)
 
