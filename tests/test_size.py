@@ -10,16 +10,16 @@ from skillpager.settings import Settings
 
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "skillpager"
-MAX_LINES = 27_400
-MAX_LINES_OF_TESTS = 32_550
+MAX_LINES = 27_227
+MAX_LINES_OF_TESTS = 32_456
 MAX_FILES = 190
 MAX_TOP_LEVEL_FILES = 16
 MAX_WORDS_OF_DOCS = 30_000
 MAX_PAGES_OF_DOCS = 13
 MAX_LINES_OF_AGENTS_MD = 80
 # modules of which a page of an indexed skill runs a function: in a new pager, and of a further query
-MAX_MODULES_NEW = 24
-MAX_MODULES_NEXT = 19
+MAX_MODULES_NEW = 21
+MAX_MODULES_NEXT = 17
 
 
 def test_lines_and_files() -> None:
