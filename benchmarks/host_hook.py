@@ -46,12 +46,7 @@ def main() -> None:
         words = ["install", "--agent", "claude-code", "--hook", "--skills-dir", str(SKILLS), "--yes"]
         start = [sys.executable, "-m", "skillpager"]
         subprocess.run([*start, *words], env=private_environment(home), cwd=project, check=True)
-        subprocess.run(
-            [*start, "index", str(SKILLS)],
-            env=private_environment(home),
-            cwd=project,
-            check=True,
-        )
+        subprocess.run([*start, "index", str(SKILLS)], env=private_environment(home), cwd=project, check=True)
         # on a busy machine a page takes longer than the hook waits by default
         settings = home / ".claude" / "settings.json"
         settings.write_text(

@@ -20,13 +20,7 @@ from skillpager.types import SkillIndex
 
 QUICK_SKILLS = 2
 BRIEF = "sufficiency % (coverage %) at token reduction %, micro"
-COLUMNS = [
-    "sufficiency (%)",
-    "95 % interval",
-    "coverage (%)",
-    "token reduction, micro (%)",
-    "macro (%)",
-]
+COLUMNS = ["sufficiency (%)", "95 % interval", "coverage (%)", "token reduction, micro (%)", "macro (%)"]
 
 
 @dataclass(frozen=True, slots=True)

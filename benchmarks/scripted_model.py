@@ -20,10 +20,7 @@ SUMMARY_WORDS = ("summary of the conversation", "CONTEXT CHECKPOINT COMPACTION")
 SUMMARY = "<summary>\nThe user has a task, and a skill was read for it.\n</summary>"
 ASIDE = "ok"
 # a host may send its first request before its servers are up; with these of its tools a model waits for them
-WAITS: Mapping[str, Mapping[str, object]] = {
-    "WaitForMcpServers": {},
-    "exec_command": {"cmd": "sleep 2"},
-}
+WAITS: Mapping[str, Mapping[str, object]] = {"WaitForMcpServers": {}, "exec_command": {"cmd": "sleep 2"}}
 MAX_WAITS = 20
 
 

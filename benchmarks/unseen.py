@@ -38,14 +38,7 @@ COLUMNS = (
     "token_reduction",
 )
 METHODS = {
-    "marked": (
-        "navigator",
-        "navigator@sufficiency=0.95",
-        "lean",
-        "sections",
-        "hybrid",
-        "mmr",
-    ),
+    "marked": ("navigator", "navigator@sufficiency=0.95", "lean", "sections", "hybrid", "mmr"),
     "plain": ("navigator", "mmr"),
 }
 

@@ -11,11 +11,7 @@ from marked_blocks import write_blocks
 
 ROOT = Path(__file__).parent.parent
 README, MEASURED = ROOT / "README.md", ROOT / "docs" / "measured.md"
-DATA = {
-    "skillsbench": "SkillsBench",
-    "test": "four repositories",
-    "test, short": "these, short queries",
-}
+DATA = {"skillsbench": "SkillsBench", "test": "four repositories", "test, short": "these, short queries"}
 ROWS = {
     ("marked", "navigator"): "as printed by default",
     ("marked", "navigator@sufficiency=0.95"): "`--sufficiency 0.95`",

@@ -23,10 +23,7 @@ from skillpager.settings import Settings
 
 ROOT = Path(__file__).parent.parent
 WIDTH, HEIGHT = 1280, 860
-STATE = {
-    "skill": "postgres-backup",
-    "query": "restore one dropped table",
-}
+STATE = {"skill": "postgres-backup", "query": "restore one dropped table"}
 LIBRARY = {
     "view": "library",
     "query": "Find the commit that broke the build with git bisect, then restore one table from a dump.",

@@ -138,12 +138,7 @@ def write_results(
         "style": "plain",
     }
     folder.update_manifest(
-        {
-            "seed": 42,
-            "version": "0.0.0",
-            "run": recipe,
-            "methods": {label: {} for label in verdicts},
-        }
+        {"seed": 42, "version": "0.0.0", "run": recipe, "methods": {label: {} for label in verdicts}}
     )
     return folder
 

@@ -25,14 +25,7 @@ from skillpager.parsing.skill import read_skill
 from skillpager.settings import PROJECT_STRATEGIES, Settings
 from skillpager.strategies.navigator.features import NAMES, IndexFeatures, features_of
 from skillpager.strategies.navigator.lexical import clauses_of
-from skillpager.types import (
-    EdgeKind,
-    Fragment,
-    Heading,
-    PageOptions,
-    Query,
-    Style,
-)
+from skillpager.types import EdgeKind, Fragment, Heading, PageOptions, Query, Style
 
 ROOT = Path(__file__).parent.parent
 SAMPLES = ROOT / "examples" / "skills"

@@ -36,12 +36,7 @@ def test_a_folder_is_installed_from_the_folder(
     origin = {"url": folder.as_uri(), "dir_info": {"editable": True} if editable else {}}
     installed.write_text(json.dumps(origin), encoding="utf-8")
     command = install_command("tokens")
-    assert shlex.split(command) == [
-        "pip",
-        "install",
-        *(["-e"] if editable else []),
-        f"{folder}[tokens]",
-    ]
+    assert shlex.split(command) == ["pip", "install", *(["-e"] if editable else []), f"{folder}[tokens]"]
     assert name != "with two blanks" or command.endswith(f' "{folder}[tokens]"')
 
 

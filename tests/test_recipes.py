@@ -33,16 +33,7 @@ def test_every_name_makes_the_strategy_of_that_name(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name",
-    [
-        "nosuch",
-        "",
-        "density:abc",
-        "density:nan",
-        "greedy_graph:-3",
-        "chunk_mmr:64",
-        "topk:5",
-    ],
+    "name", ["nosuch", "", "density:abc", "density:nan", "greedy_graph:-3", "chunk_mmr:64", "topk:5"]
 )
 def test_a_wrong_name_or_argument_is_a_clear_error(name: str) -> None:
     with raises(SettingsError):
@@ -56,10 +47,7 @@ def project(tmp_path: Path, strategy: str) -> Settings:
     return load_settings(environ={}, project_file=file, user_file=tmp_path / "none.toml")
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["own:Strategy", "nosuch", "MMR", "density:0.3"],
-)
+@pytest.mark.parametrize("name", ["own:Strategy", "nosuch", "MMR", "density:0.3"])
 def test_a_project_file_cannot_name_a_strategy_with_a_model(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, name: str
 ) -> None:

@@ -7,14 +7,7 @@ from conftest import SAMPLES
 from node_lines import document
 from skillpager.parsing.fragments import split_skill
 from skillpager.parsing.skill import read_skill, skill_from_text
-from skillpager.sections import (
-    Section,
-    find_sections,
-    heading_paths,
-    nodes_under,
-    section_numbers,
-    trail_of,
-)
+from skillpager.sections import Section, find_sections, heading_paths, nodes_under, section_numbers, trail_of
 from skillpager.types import Fragment, Heading, Skill, Span
 
 NODES = document("""

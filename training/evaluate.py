@@ -139,10 +139,7 @@ def main() -> None:
     logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(asctime)s %(message)s")
     examples = load(options.data)
     splits = [split for split in splits_of(examples) if split.tried]
-    with (
-        (options.work / "pages.jsonl").open("w", encoding="utf-8") as stream,
-        ProcessPoolExecutor() as pool,
-    ):
+    with (options.work / "pages.jsonl").open("w", encoding="utf-8") as stream, ProcessPoolExecutor() as pool:
         tasks = [pool.submit(_rows, examples, options.work, split) for split in splits]
         for split, task in zip(splits, tasks, strict=True):
             stream.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in task.result())

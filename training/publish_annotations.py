@@ -38,9 +38,7 @@ def with_more(documents: Iterator[Document], folder: Path) -> Iterator[Document]
             more = Annotation.from_json(path.read_text(encoding="utf-8"))
             own = document.annotation
             merged = replace(
-                own,
-                queries=own.queries + more.queries,
-                types_second=own.types_second or more.types_second,
+                own, queries=own.queries + more.queries, types_second=own.types_second or more.types_second
             )
             document = replace(document, annotation=merged)
         yield document

@@ -290,10 +290,5 @@ def cases_of(
         candidates = places[found.skills]
         is_needed = np.isin(candidates, needed)
         yield Case(
-            question,
-            found,
-            is_needed,
-            np.isin(candidates, ignored) & ~is_needed,
-            len(needed),
-            len(places),
+            question, found, is_needed, np.isin(candidates, ignored) & ~is_needed, len(needed), len(places)
         )

@@ -59,14 +59,7 @@ def group_table(rows: pd.DataFrame) -> pd.DataFrame:
         needs=lambda found: np.where(found["concept"], "concept nodes only", "other nodes too"),
     )
     return pd.DataFrame(
-        {
-            "series": series,
-            "by": kind,
-            "group": group,
-            "method": method,
-            "budget": budget,
-            **measured(found),
-        }
+        {"series": series, "by": kind, "group": group, "method": method, "budget": budget, **measured(found)}
         for kind in GROUPED_BY
         for (series, group, method, budget), found in chosen[chosen[kind] != ""].groupby(
             ["series", kind, "method", "budget"]

@@ -20,11 +20,7 @@ from skillpager.errors import SettingsError, SkillPagerError
 from skillpager.settings import BUILT_IN, INDEX_FOLDER, Settings
 from skillpager.stores.sql import SqlStore
 from skillpager.strategies.registry import FAMILIES
-from skillpager.types import (
-    Classifier,
-    Encoder,
-    Strategy,
-)
+from skillpager.types import Classifier, Encoder, Strategy
 
 STRATEGIES = tuple(FAMILIES)
 ENCODERS = (

@@ -17,14 +17,7 @@ from skillpager.factories import make_classifier, make_encoder, make_store, make
 from skillpager.indexing import Builder, IndexCache, index_key, rows_id, stamp_skill
 from skillpager.output import outline as explain
 from skillpager.pages.addresses import find_nodes, verbatim_lines
-from skillpager.pages.assemble import (
-    choose_budget,
-    estimates,
-    leave_out,
-    longest,
-    make_page,
-    make_whole,
-)
+from skillpager.pages.assemble import choose_budget, estimates, leave_out, longest, make_page, make_whole
 from skillpager.pages.render import PageRenderer, folder_words
 from skillpager.parsing.folder import own_folder
 from skillpager.parsing.skill import read_skill, skill_from_text

@@ -67,11 +67,7 @@ SESSION = DATA + QUERIES + RUNS + JUDGES + SAMPLING + ANSWERED + ROUTED
 ELSEWHERE = ("bench data fetch",)
 
 
-SOURCES = {
-    "bench-test": "evidence",
-    "skillrouter": "skillrouter",
-    "samples": "skills",
-}
+SOURCES = {"bench-test": "evidence", "skillrouter": "skillrouter", "samples": "skills"}
 
 
 class Session:

@@ -201,14 +201,7 @@ def test_a_run_takes_evidence_and_benchmark_folders_and_nothing_else(tmp_path: P
         load_data(tmp_path)
 
 
-@pytest.mark.parametrize(
-    ("skills", "queries"),
-    [
-        (["a", "b", "a"], []),
-        (["a"], ["q", "q"]),
-        (["b"], ["q"]),
-    ],
-)
+@pytest.mark.parametrize(("skills", "queries"), [(["a", "b", "a"], []), (["a"], ["q", "q"]), (["b"], ["q"])])
 def test_data_that_does_not_hang_together_is_refused(
     tmp_path: Path, skills: list[str], queries: list[str]
 ) -> None:

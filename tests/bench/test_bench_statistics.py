@@ -11,14 +11,7 @@ from scipy import stats
 from skillpager.bench.data.skillrouter import POOL_SKILLS
 from skillpager.bench.report import paper
 from skillpager.bench.report.paper import PaperRow, PaperTable
-from skillpager.bench.report.statistics import (
-    SAMPLES,
-    Interval,
-    bootstrap,
-    bootstrap_p,
-    holm,
-    mcnemar,
-)
+from skillpager.bench.report.statistics import SAMPLES, Interval, bootstrap, bootstrap_p, holm, mcnemar
 
 TABLES = (paper.MAIN, paper.CONCEPT, paper.LAMBDA, paper.NODE_BUDGET, paper.GRAPH)
 PUBLISHED = [(table, row) for table in TABLES for row in table.rows]

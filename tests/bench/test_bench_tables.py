@@ -15,13 +15,7 @@ from bench_results import FULL_TOKENS, TOKENS, results_of, whole_run, write_resu
 from skillpager.bench.data.records import write_records
 from skillpager.bench.report import claims, paper, tables
 from skillpager.bench.report.claims import CLAIMS, Outcome, check_claims, judge_claim
-from skillpager.bench.report.figures import (
-    DPI,
-    WIDTH,
-    Picture,
-    frontier,
-    sweep_figure,
-)
+from skillpager.bench.report.figures import DPI, WIDTH, Picture, frontier, sweep_figure
 from skillpager.bench.report.methods import compare_curves, compare_methods, default_methods, read_curves
 from skillpager.bench.report.report import SECTIONS
 from skillpager.bench.report.results import Results

@@ -83,15 +83,7 @@ def judgment(chosen: SelectionRecord, votes: Votes, *, sufficient: bool) -> Judg
     """Return a verdict; `votes` says which of them agree with it."""
     cast = tuple(vote == sufficient for vote in votes)
     return JudgmentRecord(
-        chosen.query,
-        chosen.skill,
-        chosen.method,
-        JUDGE,
-        sufficient,
-        cast,
-        None,
-        "",
-        chosen.context_sha256,
+        chosen.query, chosen.skill, chosen.method, JUDGE, sufficient, cast, None, "", chosen.context_sha256
     )
 
 

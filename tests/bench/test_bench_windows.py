@@ -19,15 +19,7 @@ from skillpager.indexing import Builder
 from skillpager.parsing.fragments import split_skill
 from skillpager.parsing.skill import read_skill, skill_from_text
 from skillpager.tokens import EstimatedCounter, default_counter
-from skillpager.types import (
-    Fragment,
-    Heading,
-    Page,
-    Skill,
-    SkillIndex,
-    SourceFile,
-    TokenCounter,
-)
+from skillpager.types import Fragment, Heading, Page, Skill, SkillIndex, SourceFile, TokenCounter
 
 KUBERNETES = SAMPLES / "kubernetes-debugging"
 QUERIES = ["pod stuck in Pending", "404", "restore one table", "周五 发布"]

@@ -27,11 +27,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::Futu
 
 COUNT = 50
 # a node has room for two workers, and the cluster for two more than are wanted
-NODE: dict[str, Any] = {
-    "num_cpus": 2,
-    "object_store_memory": 80 * 1024**2,
-    "include_dashboard": False,
-}
+NODE: dict[str, Any] = {"num_cpus": 2, "object_store_memory": 80 * 1024**2, "include_dashboard": False}
 
 
 @pytest.fixture(autouse=True)

@@ -10,15 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from bulk_parts import (
-    DEADLY,
-    assert_all_stored,
-    built,
-    start_driver,
-    telling_pager,
-    wait_until,
-    write_skills,
-)
+from bulk_parts import DEADLY, assert_all_stored, built, start_driver, telling_pager, wait_until, write_skills
 from postgres_server import is_running
 from skillpager.bulk import Outcome, index_skills, workers
 from skillpager.bulk.driver import MAX_FAILURES_IN_A_ROW
@@ -46,11 +38,7 @@ def test_many_skills_are_indexed_by_processes_and_few_by_threads(tmp_path: Path,
             finished.append((outcome.key, skill.name))
 
         outcomes = index_skills(
-            pager,
-            [skills],
-            jobs=2,
-            progress=lambda done, total: seen.append((done, total)),
-            finished=note,
+            pager, [skills], jobs=2, progress=lambda done, total: seen.append((done, total)), finished=note
         )
         assert_all_stored(outcomes, skills, store)
         assert seen == [(done, COUNT) for done in range(1, COUNT + 1)]

@@ -28,11 +28,7 @@ from openai_server import (
     openai_server,
     verdicts,
 )
-from skillpager.classifiers.llm import (
-    PROMPT_VERSION,
-    RENDERING,
-    LLMClassifier,
-)
+from skillpager.classifiers.llm import PROMPT_VERSION, RENDERING, LLMClassifier
 from skillpager.errors import ClassifierError, MissingExtraError, SettingsError
 from skillpager.types import Classifier, Fragment, ListContext, NodeType, Span, TileKind
 

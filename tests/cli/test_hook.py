@@ -11,14 +11,7 @@ from typing import Any
 import pytest
 
 from cli_process import SAMPLES, TIME_LIMIT, Ran, command, environment, run
-from skillpager.cli.hook import (
-    MAX_SESSIONS,
-    MAX_SKILLS,
-    read_prompt,
-    read_shown,
-    session_file,
-    write_shown,
-)
+from skillpager.cli.hook import MAX_SESSIONS, MAX_SKILLS, read_prompt, read_shown, session_file, write_shown
 from skillpager.library.routing.word_index import WordIndex
 from skillpager.settings import MAX_QUERY_CHARS
 from skillpager.tokens import default_counter

@@ -90,24 +90,13 @@ def test_the_page_of_an_indexed_skill_imports_what_it_needs(options: list[str], 
     assert {name for name in loaded if name.startswith("skillpager.cli.")} == {
         f"skillpager.cli.{name}" for name in ("app", "messages", "options", "page", "session", "views")
     }
-    stages = (
-        "parsing.blocks",
-        "parsing.merge_rules",
-        "graph.edges",
-        "classifiers.features",
-    )
+    stages = ("parsing.blocks", "parsing.merge_rules", "graph.edges", "classifiers.features")
     assert not loaded & {f"skillpager.{stage}" for stage in stages}
 
 
 def test_reading_omitted_nodes_imports_no_model(env: dict[str, str]) -> None:
     loaded = modules(COMMAND, "show", SAMPLES / "postgres-backup", "n2", env=env)
-    assert not packages(loaded) & {
-        "onnxruntime",
-        "tokenizers",
-        "rich",
-        "markdown_it",
-        "sentencex",
-    }
+    assert not packages(loaded) & {"onnxruntime", "tokenizers", "rich", "markdown_it", "sentencex"}
 
 
 def test_the_mcp_server_loads_no_model_before_it_can_answer(env: dict[str, str]) -> None:

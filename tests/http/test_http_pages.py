@@ -132,11 +132,7 @@ def test_strategies_say_what_they_heed(client: httpx.Client) -> None:
     assert list(told) == list(FAMILIES)
     assert told["navigator"]["heeds"] == ["max_nodes", "max_tokens", "sufficiency", "fill"]
     assert told["mmr"]["heeds"] == ["max_nodes", "max_tokens", "mmr_lambda"]
-    assert told["dpp"]["argument"] == {
-        "name": "diversity",
-        "kind": "a number",
-        "sample": "0.5",
-    }
+    assert told["dpp"]["argument"] == {"name": "diversity", "kind": "a number", "sample": "0.5"}
     assert not any(each["problem"] for each in told.values())
 
 

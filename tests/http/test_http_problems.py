@@ -150,11 +150,7 @@ def test_an_address_that_means_nothing_is_not_found(client: httpx.Client, nodes:
 
 @pytest.mark.parametrize(
     ("method", "path", "allowed"),
-    [
-        ("DELETE", "/v1/page", {"POST"}),
-        ("POST", "/livez", {"GET"}),
-        ("OPTIONS", "/v1/skills", {"GET"}),
-    ],
+    [("DELETE", "/v1/page", {"POST"}), ("POST", "/livez", {"GET"}), ("OPTIONS", "/v1/skills", {"GET"})],
 )
 def test_another_method_is_not_allowed(
     client: httpx.Client, method: str, path: str, allowed: set[str]

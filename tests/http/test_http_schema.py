@@ -16,13 +16,7 @@ from skillpager import SkillPager
 from skillpager.http.options import ServerOptions
 from skillpager.http.problems import ProblemJson
 from skillpager.http.requests import ExpandRequest, PageRequest, ScopeName, StyleName
-from skillpager.http.routes import (
-    ExplainedPageJson,
-    GraphJson,
-    OutlineJson,
-    Skills,
-    StrategiesJson,
-)
+from skillpager.http.routes import ExplainedPageJson, GraphJson, OutlineJson, Skills, StrategiesJson
 from skillpager.json_types import json_type
 from skillpager.types import SCOPES, PageOptions, Style
 

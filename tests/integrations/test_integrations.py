@@ -30,14 +30,9 @@ ADAPTERS = [
 
 # what the output of each example must show
 EXAMPLES = {
-    "langchain_retriever": [
-        "n32 step L106-112 PostgreSQL backup and restore > Restore one table",
-    ],
+    "langchain_retriever": ["n32 step L106-112 PostgreSQL backup and restore > Restore one table"],
     "llama_index_retriever": ["n32 step"],
-    "haystack_pipeline": [
-        "Task: Restore a single table",
-        "it is the same pipeline: True",
-    ],
+    "haystack_pipeline": ["Task: Restore a single table", "it is the same pipeline: True"],
     "pydantic_ai_agent": [
         "omitted lines; read: read_skill_nodes postgres-backup",
         "duplicate key value",  # in the nodes that were omitted

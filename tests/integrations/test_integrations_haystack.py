@@ -8,11 +8,7 @@ from haystack import Pipeline
 from haystack.components.builders import PromptBuilder
 from haystack.core.errors import PipelineRuntimeError
 
-from adapter_cases import (
-    QUERY,
-    SKILL,
-    waiting_pager,
-)
+from adapter_cases import QUERY, SKILL, waiting_pager
 from messages import raises
 from skillpager import SkillPager
 from skillpager.errors import SettingsError, SkillError

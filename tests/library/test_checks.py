@@ -8,11 +8,7 @@ import pytest
 
 from conftest import SAMPLES
 from skillpager.encoders.builtin import BuiltinEncoder
-from skillpager.library.checks import (
-    OVERLAP,
-    check_library,
-    overlap_findings,
-)
+from skillpager.library.checks import OVERLAP, check_library, overlap_findings
 from skillpager.library.skill_checks import CheckedSkill, Finding, Kind, Severity
 from skillpager.types import Skill
 

@@ -18,12 +18,7 @@ from skillpager.errors import SettingsError, StrategyError
 from skillpager.json_types import to_json
 from skillpager.library import Library
 from skillpager.library.routing.features import COLUMNS, FOUND_IN, Candidates, features_of
-from skillpager.library.routing.router import (
-    FIT_COLUMNS,
-    MODEL,
-    fit_features_of,
-    load_router,
-)
+from skillpager.library.routing.router import FIT_COLUMNS, MODEL, fit_features_of, load_router
 from skillpager.library.routing.word_index import (
     FIELDS,
     WordIndex,

@@ -241,11 +241,7 @@ def test_unknown_arguments_are_refused(server: SkillServer, tool: str, era: str)
             {"name": "git-bisect", "mode": "full", "budget_tokens": 5},
             "Nothing fits: the smallest page",
         ),
-        (
-            "load_skill",
-            {"name": "git-bisect", "mode": "outline", "budget_tokens": 5},
-            "Nothing fits into",
-        ),
+        ("load_skill", {"name": "git-bisect", "mode": "outline", "budget_tokens": 5}, "Nothing fits into"),
         ("read_skill_nodes", {"name": "git-bisect"}, "Give exactly one of ids, section, lines"),
         ("read_skill_nodes", {"name": "git-bisect", "ids": "n1", "lines": "3"}, "Give exactly one of"),
         ("read_skill_nodes", {"name": "git-bisect", "ids": " "}, "No node is named"),

@@ -29,11 +29,7 @@ def test_no_skill_forges_the_entry_of_another(pager: SkillPager, tmp_path: Path)
     odd.mkdir()
     (odd / "SKILL.md").write_text("Text.\n")
     listed = answer(server := server_of(pager, tmp_path), "list_skills")
-    assert text_of(listed).splitlines() == [
-        "- a: x - d: y",
-        "- cab-f-z",
-        "- e: Works.",
-    ]
+    assert text_of(listed).splitlines() == ["- a: x - d: y", "- cab-f-z", "- e: Works."]
     for name in ("a", "cab-f-z", "e"):
         assert text_of(answer(server, "load_skill", name=name, query="what to do")) == "Text.\n"
 

@@ -18,17 +18,7 @@ import pytest
 from cli_process import ROOT, TIME_LIMIT, command, environment, invoke, run
 from conftest import SAMPLES
 from mcp import Client
-from mcp_clients import (
-    ERAS,
-    answer,
-    answers,
-    child,
-    error_of,
-    http_server,
-    server_of,
-    text_of,
-    with_client,
-)
+from mcp_clients import ERAS, answer, answers, child, error_of, http_server, server_of, text_of, with_client
 from skillpager import SkillPager
 from skillpager.errors import install_command
 

@@ -133,16 +133,7 @@ def test_a_title_is_an_address_too(quick_pager: SkillPager) -> None:
     assert find_nodes(index, ["1"]) == [1]
 
 
-@pytest.mark.parametrize(
-    "section",
-    [
-        "Setup",
-        "us",
-        "if",
-        "zzz",
-        "Set up > Use",
-    ],
-)
+@pytest.mark.parametrize("section", ["Setup", "us", "if", "zzz", "Set up > Use"])
 def test_a_section_that_is_not_there_lists_those_that_come_close(
     quick_pager: SkillPager, section: str
 ) -> None:

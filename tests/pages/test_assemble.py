@@ -24,17 +24,7 @@ from skillpager.pages.assemble import (
 from skillpager.pages.render import PageRenderer
 from skillpager.settings import Settings
 from skillpager.strategies import Full
-from skillpager.types import (
-    Budget,
-    Page,
-    PageOptions,
-    Pick,
-    Query,
-    Selection,
-    SkillIndex,
-    Style,
-    TokenMeter,
-)
+from skillpager.types import Budget, Page, PageOptions, Pick, Query, Selection, SkillIndex, Style, TokenMeter
 from word_tokens import Words, index_of, words
 
 QUERY = Query("what to do", np.eye(1, 8, dtype=np.float32)[0])

@@ -8,13 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from skillpager.parsing.markdown import (
-    MAX_TITLE,
-    block_parser,
-    link_targets,
-    parse_blocks,
-    plain_text,
-)
+from skillpager.parsing.markdown import MAX_TITLE, block_parser, link_targets, parse_blocks, plain_text
 
 Part = tuple[str, int, list[int] | None, str]
 

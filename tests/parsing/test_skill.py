@@ -213,19 +213,12 @@ def test_a_copy_stays_in_the_skill_and_names_its_original(tmp_path: Path) -> Non
     write(tmp_path, "# A\n", "AGENTS.md")
     skill = read_skill(tmp_path)
     assert [(file.path, file.same_as) for file in skill.files] == [
-        *(("SKILL.md", ""), ("AGENTS.md", ""), ("references/a.md", "AGENTS.md")),
+        *(("SKILL.md", ""), ("AGENTS.md", ""), ("references/a.md", "AGENTS.md"))
     ]
 
 
 @pytest.mark.parametrize(
-    "data",
-    [
-        b"",
-        b" \n\t\n",
-        b"\xef\xbb\xbf\n",
-        b"\nb\xe4d\n\n",
-        b"\xfe\xff" + "text".encode("utf-16-be"),
-    ],
+    "data", [b"", b" \n\t\n", b"\xef\xbb\xbf\n", b"\nb\xe4d\n\n", b"\xfe\xff" + "text".encode("utf-16-be")]
 )
 def test_what_cannot_be_read_is_one_clear_error(tmp_path: Path, data: bytes) -> None:
     with raises(SkillError):
@@ -397,17 +390,7 @@ def test_values_are_texts_as_they_are_written_lists_and_maps(block: str, fields:
     assert skill_from_text(f"---\nname: x\n{block}\n---\ntext\n").metadata == fields
 
 
-@pytest.mark.parametrize(
-    "block",
-    [
-        r'"\UFFFFFFFF"',
-        "{[b]: c}",
-        "[" * 40,
-        "{b: " * 40,
-        "*b",
-        "\x01",
-    ],
-)
+@pytest.mark.parametrize("block", [r'"\UFFFFFFFF"', "{[b]: c}", "[" * 40, "{b: " * 40, "*b", "\x01"])
 def test_impossible_values_are_not_yaml(block: str) -> None:
     skill = skill_from_text(f"---\nkey: v\na: {block}\n---\ntext\n")
     assert skill.metadata["key"] == "v"
@@ -455,10 +438,7 @@ def test_what_an_impossible_value_raises_is_the_reason() -> None:
 
 @pytest.mark.parametrize(
     ("block", "field"),
-    [
-        ("a: " + "[" * 31 + "]" * 31, "[" * 31 + "]" * 31),
-        (nested(31), '{"a": ' * 30 + '""' + "}" * 30),
-    ],
+    [("a: " + "[" * 31 + "]" * 31, "[" * 31 + "]" * 31), (nested(31), '{"a": ' * 30 + '""' + "}" * 30)],
 )
 def test_the_deepest_values_that_are_read(block: str, field: str) -> None:
     fields, warnings = parse_front_matter(f"---\n{block}\n---\n", file="SKILL.md")

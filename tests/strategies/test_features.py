@@ -40,10 +40,7 @@ def test_every_signal_has_one_name_and_one_column() -> None:
     assert signals(index_with(count=20)).shape == (20, len(NAMES))
 
 
-@given(
-    texts=st.lists(st.text(max_size=60), min_size=1, max_size=12),
-    query=st.text(min_size=1, max_size=40),
-)
+@given(texts=st.lists(st.text(max_size=60), min_size=1, max_size=12), query=st.text(min_size=1, max_size=40))
 @settings(max_examples=60, deadline=None)
 def test_they_are_numbers_for_any_text(texts: list[str], query: str) -> None:
     assert np.isfinite(signals(index_with(texts=texts), query)).all()

@@ -19,12 +19,7 @@ from skillpager.pages.assemble import NodeMeter, make_page
 from skillpager.pages.render import PageRenderer
 from skillpager.settings import PROJECT_STRATEGIES, Settings
 from skillpager.strategies import Mmr, TopK
-from skillpager.strategies.baselines.graph import (
-    FITTED_THRESHOLDS,
-    GreedyGraph,
-    MmrGraph,
-    TopKDependency,
-)
+from skillpager.strategies.baselines.graph import FITTED_THRESHOLDS, GreedyGraph, MmrGraph, TopKDependency
 from skillpager.strategies.mmr import ConceptOnly, Density, ExecOnly
 from skillpager.strategies.navigator.strategy import Navigator
 from skillpager.types import (

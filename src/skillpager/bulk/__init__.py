@@ -4,12 +4,4 @@ from skillpager.bulk.driver import index_skills
 from skillpager.bulk.sources import Source, failed_source, path_source, source_of, sources_of
 from skillpager.bulk.workers import Outcome
 
-__all__ = [
-    "Outcome",
-    "Source",
-    "failed_source",
-    "index_skills",
-    "path_source",
-    "source_of",
-    "sources_of",
-]
+__all__ = ["Outcome", "Source", "failed_source", "index_skills", "path_source", "source_of", "sources_of"]

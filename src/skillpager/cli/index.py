@@ -56,8 +56,7 @@ class RunOptions:
         ),
     ] = None
     prune: Annotated[
-        bool,
-        typer.Option("--prune", help="Take skills that are not named here out of the store's library."),
+        bool, typer.Option("--prune", help="Take skills that are not named here out of the store's library.")
     ] = False
 
 

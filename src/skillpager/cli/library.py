@@ -6,15 +6,7 @@ from typing import Annotated
 import typer
 
 from skillpager.cli import session
-from skillpager.cli.messages import (
-    FAILED,
-    UsageError,
-    note,
-    print_json,
-    print_text,
-    reported,
-    warn,
-)
+from skillpager.cli.messages import FAILED, UsageError, note, print_json, print_text, reported, warn
 from skillpager.cli.options import (
     AsJson,
     EncoderOptions,
@@ -213,12 +205,10 @@ def check(
         typer.Option(metavar="KIND", help="Leave out findings of a kind, such as licence; may be repeated."),
     ] = None,
     only: Annotated[
-        list[str] | None,
-        typer.Option(metavar="KIND", help="Show only findings of a kind; may be repeated."),
+        list[str] | None, typer.Option(metavar="KIND", help="Show only findings of a kind; may be repeated.")
     ] = None,
     severity: Annotated[
-        str | None,
-        typer.Option(metavar="SEVERITY", help="Show only this severity: error or warning."),
+        str | None, typer.Option(metavar="SEVERITY", help="Show only this severity: error or warning.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:

@@ -58,8 +58,7 @@ ClassifierName = Annotated[
     ),
 ]
 CacheDir = Annotated[
-    Path | None,
-    typer.Option("--cache-dir", metavar="DIR", help="Folder for stored indexes.", file_okay=True),
+    Path | None, typer.Option("--cache-dir", metavar="DIR", help="Folder for stored indexes.", file_okay=True)
 ]
 SkillFolders = Annotated[
     list[Path] | None,

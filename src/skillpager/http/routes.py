@@ -15,13 +15,7 @@ from typing_extensions import TypedDict
 from skillpager.errors import MissingExtraError, SettingsError
 from skillpager.factories import STRATEGY, make_strategy, unknown_part
 from skillpager.http.middleware import MAX_REQUEST_BYTES
-from skillpager.http.requests import (
-    AskRequest,
-    ExpandRequest,
-    PageRequest,
-    RouteRequest,
-    ScopeQuery,
-)
+from skillpager.http.requests import AskRequest, ExpandRequest, PageRequest, RouteRequest, ScopeQuery
 from skillpager.http.service import Service
 from skillpager.json_types import JsonObject, json_type, to_json
 from skillpager.library import FoundSkill, LibraryPage, LibraryPageOptions, Route
@@ -201,11 +195,7 @@ def _strategy(name: str, family: Family) -> StrategyJson:
         heeds.append("mmr_lambda")
     form: StrategyJson = {"name": name, "heeds": heeds, "argument": None, "problem": None}
     if (argument := family.argument) is not None:
-        form["argument"] = {
-            "name": argument.field,
-            "kind": argument.kind,
-            "sample": argument.sample,
-        }
+        form["argument"] = {"name": argument.field, "kind": argument.kind, "sample": argument.sample}
     try:
         if estimates(make_strategy(name, mmr_lambda=1.0)):
             heeds += ["sufficiency", "fill"]

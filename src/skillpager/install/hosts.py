@@ -222,11 +222,7 @@ def server_entry(
 
 
 def hook_entry(
-    command: Sequence[str],
-    *,
-    skills_dirs: Sequence[Path] = (),
-    project: bool = False,
-    now: JsonValue = None,
+    command: Sequence[str], *, skills_dirs: Sequence[Path] = (), project: bool = False, now: JsonValue = None
 ) -> JsonValue:
     """Return the entry that makes an agent run `skillpager hook` with every prompt.
 

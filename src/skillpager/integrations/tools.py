@@ -23,10 +23,7 @@ class SkillTools:
     """
 
     def __init__(
-        self,
-        folders: Sequence[str | Path] | None,
-        pager: SkillPager | None,
-        options: PageOptions,
+        self, folders: Sequence[str | Path] | None, pager: SkillPager | None, options: PageOptions
     ) -> None:
         self._options = PageFields.model_validate({"pager": pager, **options})
         self._library = LibraryFields.model_validate({"folders": folders, "pager": pager}).library

@@ -169,10 +169,7 @@ def skill_faults(path: Path | str) -> Iterator[None]:
 
 
 def search_folders(
-    extra: Sequence[Path] = (),
-    *,
-    project: Path | None = None,
-    with_project: bool = True,
+    extra: Sequence[Path] = (), *, project: Path | None = None, with_project: bool = True
 ) -> list[Path]:
     """Return the folders to search for skills, nearest first, `extra` before all; some may not exist.
 

@@ -17,17 +17,7 @@ from skillpager.pages.addresses import check_file
 from skillpager.pages.marks import command_for, is_file_address, words_of_files
 from skillpager.pages.render import notice_of, skill_tag
 from skillpager.sections import open_headings
-from skillpager.types import (
-    Heading,
-    Node,
-    Page,
-    Pick,
-    ScoreKind,
-    SkillIndex,
-    Skip,
-    Tile,
-    TokenCounter,
-)
+from skillpager.types import Heading, Node, Page, Pick, ScoreKind, SkillIndex, Skip, Tile, TokenCounter
 
 # a map takes at most so many tokens, or this share of the skill's tokens if that is more, up to a limit
 MAP_TOKENS, MAX_MAP_TOKENS = 400, 2_000

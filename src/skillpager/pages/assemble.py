@@ -58,12 +58,7 @@ def choose_budget(options: PageOptions, settings: Settings, strategy: Strategy) 
 
 
 def make_page(
-    renderer: PageRenderer,
-    strategy: Strategy,
-    query: Query,
-    budget: Budget,
-    *,
-    whole: Strategy | None = None,
+    renderer: PageRenderer, strategy: Strategy, query: Query, budget: Budget, *, whole: Strategy | None = None
 ) -> Page:
     """Return the page that a strategy selects; it never exceeds `max_tokens`.
 

@@ -95,10 +95,7 @@ def chat_json(
 
 
 def _post_in_dialect(
-    endpoint: Endpoint,
-    messages: Sequence[Message],
-    schema: Mapping[str, object],
-    schema_name: str,
+    endpoint: Endpoint, messages: Sequence[Message], schema: Mapping[str, object], schema_name: str
 ) -> object:
     """Return the answer to one request, sent again without each option that the endpoint objects to."""
     while True:

@@ -36,8 +36,5 @@ for part, scope in (("api", ("", "compile")), ("impl", ("runtime",)), ("jackson"
     check.need(d is not None and d.findtext("scope", "").strip() in scope, f"jjwt-{part}: its scope")
 check.need("org.springframework.boot:spring-boot-starter-web" in found, "other dependencies stay")
 ORDER = ["boot-2.7", "java", "dependencies", "parent", "imports", "security", "http-clients", "tests"]
-check.need(
-    load().get("order") == ORDER,
-    "order of the work packages",
-)
+check.need(load().get("order") == ORDER, "order of the work packages")
 check.done()

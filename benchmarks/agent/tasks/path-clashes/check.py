@@ -25,9 +25,6 @@ check.need(
 )
 check.need("publishreadytorun" in plain(a.get("core_cause")), "core_cause")
 fix = squeezed(str(a.get("core_reference_fix")))
-check.need(
-    "RemoveGlobalProperties" in fix and "PublishReadyToRun" in fix,
-    "core_reference_fix",
-)
+check.need("RemoveGlobalProperties" in fix and "PublishReadyToRun" in fix, "core_reference_fix")
 check.need(a.get("append_target_framework_fixes_a_and_b") is False, "append_target_framework_fixes_a_and_b")
 check.done()

@@ -23,9 +23,6 @@ check.need(re.search(r"PhaseNet\.from_pretrained\(['\"]original['\"]", flat), "p
 check.need("classify_asyncio(" in flat, "pick.py: picks by the asynchronous interface")
 check.need("torch.compile(" in flat, "pick.py: the model is compiled")
 check.need(re.search(r"1e\+?(9|1\d)|10\*\*1[0-5]|10{9,15}\b", flat), "pick.py: amplitudes are scaled up")
-check.need(
-    ("mean(" in flat and "std(" in flat) or "normalize(" in flat,
-    "pick.py: amplitudes are normalized",
-)
+check.need(("mean(" in flat and "std(" in flat) or "normalize(" in flat, "pick.py: amplitudes are normalized")
 check.need(not re.search(r"\.slide\(|\.slice\(|\.trim\(", flat), "pick.py: the stream is not cut up")
 check.done()

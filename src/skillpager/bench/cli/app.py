@@ -175,10 +175,7 @@ def report(
 
 @app.command()
 @reported
-def reproduce(
-    place: PlaceOptions,
-    how: RunOptions,
-) -> None:
+def reproduce(place: PlaceOptions, how: RunOptions) -> None:
     """Run every suite with the evidence judge and write the report: each table of the paper, and its sweeps.
 
     \b

@@ -35,8 +35,7 @@ def route(
         typer.Option(metavar="DIR", help="Evidence data: skills, and queries for them; may be repeated."),
     ] = None,
     methods: Annotated[
-        str,
-        typer.Option(metavar="LIST", help="Of route, fts5, fts5-described, bm25s; separated by commas."),
+        str, typer.Option(metavar="LIST", help="Of route, fts5, fts5-described, bm25s; separated by commas.")
     ] = "route,fts5,fts5-described,bm25s",
     as_json: AsJson = False,
 ) -> None:

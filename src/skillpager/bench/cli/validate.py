@@ -35,13 +35,11 @@ def sample(
     out: Annotated[
         Path,
         typer.Option(
-            metavar="SHEET",
-            help="Sheet to write: CSV, or with the suffix .json tasks for Label Studio.",
+            metavar="SHEET", help="Sheet to write: CSV, or with the suffix .json tasks for Label Studio."
         ),
     ],
     methods: Annotated[
-        str,
-        typer.Option(metavar="A,B,…", help="Methods to draw from."),
+        str, typer.Option(metavar="A,B,…", help="Methods to draw from.")
     ] = "greedy_graph,topk_dependency,chunk_mmr,mmr",
 ) -> None:
     """Draw 96 judged contexts for people to judge (paper §4.2).

@@ -167,12 +167,7 @@ def judge_id(model: str) -> str:
 
 
 def ask_votes(
-    judge: VotedJudge,
-    model: Endpoint,
-    cases: Iterable[Case],
-    *,
-    jobs: int,
-    progress: Progress | None = None,
+    judge: VotedJudge, model: Endpoint, cases: Iterable[Case], *, jobs: int, progress: Progress | None = None
 ) -> Asked[Case]:
     """Ask a model, at temperature 0, for the votes that cases lack; return the outcome.
 

@@ -82,10 +82,7 @@ def open_run(data: Path | None, out: Path | None, plan: Plan) -> BenchFolder:
     described = {**known, **data_entry(skills, queries, source=str(known["source"]), details={})}
     # what the contexts depend on, apart from data and methods
     recipe = SkillPager(settings=plan.settings).recipe
-    parts: JsonObject = {
-        **asdict(recipe),
-        "style": plan.settings.style,
-    }
+    parts: JsonObject = {**asdict(recipe), "style": plan.settings.style}
     folder = BenchFolder(out or source)
     # a folder without results can be used again
     for part, now in (("run", parts), (DATA, {name: described[name] for name in DATA_IDENTITY})):

@@ -280,10 +280,7 @@ class WordSearch:
         """Return the addresses of at most `most` skills with the greatest sums of weighted BM25 of terms."""
         query = tantivy.Query
         asked = [
-            (
-                tantivy.Occur.Should,
-                query.boost_query(query.term_query(_SCHEMA, field, term, "freq"), weight),
-            )
+            (tantivy.Occur.Should, query.boost_query(query.term_query(_SCHEMA, field, term, "freq"), weight))
             for field, term, weight in weighted
         ]
         if not asked:
