@@ -10,8 +10,10 @@ Reference: paper §3.2 has one feature, the cosine; the others are this package'
 
 import math
 import re
+import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib.resources import files
 from itertools import groupby
 
 import numpy as np
@@ -29,33 +31,8 @@ BLOCK_ROWS = 1024  # whose cosines with all others are computed at once
 KINDS = (TileKind.SENTENCE, TileKind.LIST_ITEM, TileKind.CODE, TileKind.TABLE)
 TYPES = tuple(NodeType)
 
-QUERY_CUES = {
-    "asks_what": r"\b(?:what|which|who)\b",
-    "asks_how": r"\bhow\b",
-    "asks_why": r"\bwhy\b|\breason",
-    "asks_value": (
-        r"\b(?:value|default|limit|maximum|minimum|option|flag|parameter|setting|threshold|name|number|many|much"
-        r"|long)\b"
-    ),
-    "before": r"\b(?:before|need|require|prerequisite|install|set ?up|credential|key|first|allowed|must)\w*",
-    "trouble": (
-        r"\b(?:error|fail|wrong|fix|broken|instead|keeps?|crash|problem|issue|why does|stuck|avoid|mistake"
-        r"|never)\w*"
-    ),
-    "make": r"\b(?:write|create|build|make|generate|implement|add|draft|design|plan|prepare|convert)\b",
-    "show": r"\b(?:example|code|snippet|command|script|function|call|syntax|query|template)\b",
-    "several": r"\band\b|;|\balso\b|,",
-}
-NODE_CUES = {
-    "colon": r":\s*$",
-    "if": r"^\W*(?:if|when|unless|otherwise|before|after)\b",
-    "never": r"\b(?:never|do not|don't|avoid|must|always|only|required?)\b",
-    "trouble": r"\b(?:errors?|fail\w*|wrong|invalid|missing|fix|mistakes?|issue)\b",
-    "number": r"\d",
-    "code_span": r"`[^`]+`",
-    "import": r"^\s*(?:import|from|using|require|use)\b",
-    "link": r"\]\(|https?://",
-}
+_CUES = tomllib.loads(files(__package__).joinpath("cues.toml").read_text(encoding="utf-8"))
+QUERY_CUES, NODE_CUES = _CUES["query"], _CUES["node"]
 _QUERY_CUES = tuple(re.compile(pattern, re.IGNORECASE) for pattern in QUERY_CUES.values())
 _NODE_CUES = tuple(re.compile(pattern, re.IGNORECASE | re.MULTILINE) for pattern in NODE_CUES.values())
 
