@@ -103,32 +103,26 @@ class _Run:
 
     def work(self, tasks: Iterator[Task], workers: Workers) -> None:
         """Have all tasks done; those in hand when a worker died are tried again, each by itself."""
-        while again := self._work_until_death(tasks, workers):
+        while again := self._work_until_death(tasks, workers, workers.count):
             for task in again:
-                with workers.open(1) as submit:
-                    try:
-                        built = submit(task).result()
-                    except workers.deaths as death:
-                        # it need not be the skill's fault: workers that cannot start end the run as well
-                        self._failures += 1
-                        self._fail(
-                            task,
-                            f"cannot be indexed: its worker died, twice ({death}). If memory is short, use "
-                            "fewer workers (`--jobs 1`); else please report it with the skill.",
-                        )
-                    else:
-                        self._take(task, built)
+                if self._work_until_death(iter([task]), workers, 1):
+                    # it need not be the skill's fault: workers that cannot start end the run as well
+                    self._failures += 1
+                    reason = (
+                        "cannot be indexed: its worker died, twice. If memory is short, use fewer workers "
+                    )
+                    self._fail(task, f"{reason} (`--jobs 1`); else please report it with the skill.")
 
-    def _work_until_death(self, tasks: Iterator[Task], workers: Workers) -> list[Task]:
+    def _work_until_death(self, tasks: Iterator[Task], workers: Workers, most: int) -> list[Task]:
         """Do tasks until there are none or a worker dies; return those that were in hand then.
 
-        No more tasks are on their way than there are workers, so that memory does not grow with their number.
+        No more than `most` are on their way, so that memory does not grow with their number.
         """
         running: dict[Future[Outcome], Task] = {}
         again: list[Task] = []
-        with workers.open(workers.count) as submit:
+        with workers.open(most) as submit:
             while True:
-                while not again and len(running) < workers.count and (task := next(tasks, None)) is not None:
+                while not again and len(running) < most and (task := next(tasks, None)) is not None:
                     if self._failures >= MAX_FAILURES_IN_A_ROW:
                         self._fail(task, "was not tried: see the failures before it.")
                         continue

@@ -112,7 +112,14 @@ def _brought(place: str, bring: Callable[[Path], Path], settings: Settings) -> I
             skill_faults(place),
             TemporaryDirectory(prefix="skillpager-", ignore_cleanup_errors=True) as folder,
         ):
-            got = _unpacked(place, bring, Path(folder))
+            try:
+                got = bring(Path(folder))
+            except UNPACKING_ERRORS as error:
+                reason = error.strerror if isinstance(error, OSError) and error.strerror else error
+                raise SkillError(
+                    f"{place} cannot be unpacked ({reason}): check the archive, and the room for temporary "
+                    "files (the variable TMPDIR names their folder), or download it again."
+                ) from error
             found = [path for _, path in skill_folders([got])]
             for path in found:
                 item = _read(path, place if path == got else f"{place}!{path.relative_to(got)}", settings)
@@ -125,17 +132,6 @@ def _brought(place: str, bring: Callable[[Path], Path], settings: Settings) -> I
                 raise SkillError(f"There is no skill in {place}: a skill is a folder with a {ENTRY_FILE}.")
     except SkillPagerError as error:
         yield Item(place, error)
-
-
-def _unpacked(place: str, bring: Callable[[Path], Path], folder: Path) -> Path:
-    try:
-        return bring(folder)
-    except UNPACKING_ERRORS as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else error
-        raise SkillError(
-            f"{place} cannot be unpacked ({reason}): check the archive, and the room for temporary files "
-            "(the variable TMPDIR names their folder), or download it again."
-        ) from error
 
 
 def _read(path: Path, place: str, settings: Settings) -> Item:

@@ -31,12 +31,13 @@ from skillpager.errors import EncoderError, SkillError
 from skillpager.json_types import error_json
 from skillpager.library import FoundSkill, Library
 from skillpager.library.discovery import search_folders, shown_folders
-from skillpager.library.published import Publisher
+from skillpager.library.published import Publisher, open_library
 from skillpager.settings import Settings
 from skillpager.types import Skill, TokenCounter
 
 if TYPE_CHECKING:
     from skillpager.pager import SkillPager
+    from skillpager.stores.postgres import PostgresLibrary
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,12 +95,21 @@ def index(
     started = time.monotonic()
     pager = session.open_pager(options)
     pager.store.entries()  # a store that cannot be used is an error: better before the work than after it
-    library = library_to_publish(pager.settings, prune=run.prune)
+    library = library_to_publish(pager, prune=run.prune)
     try:
         found = prepare_routing(pager, paths or [])
-        publisher = None if library is None else open_publisher(pager, library, found)
+        publisher = None if library is None else Publisher(library, found)
+
+        def publish(outcome: Outcome, skill: Skill) -> None:
+            if publisher is not None:
+                publisher.publish(skill, Path(outcome.place), outcome.key)
+
         targets = find_targets(paths or [], pager.settings, found)
-        outcomes = index_targets(pager, targets, run, publisher)
+        # Ray prints to stdout what happens to its machines
+        with redirect_stdout(sys.stderr), progress_bar("indexing skills") as progress:
+            outcomes = index_skills(
+                pager, targets, jobs=run.jobs, ray=run.ray, progress=progress, finished=publish
+            )
     except KeyboardInterrupt:
         note("interrupted: what is done is kept, and the same command goes on from there")
         raise
@@ -111,36 +121,16 @@ def index(
         raise typer.Exit(FAILED)
 
 
-def library_to_publish(settings: Settings, *, prune: bool) -> str | None:
+def library_to_publish(pager: "SkillPager", *, prune: bool) -> "PostgresLibrary | None":
     """Return the library in which skills are published, None for none; wrong options are a `UsageError`."""
-    library = session.library_name(settings)
-    if prune and library is None:
-        raise UsageError("--prune needs a library: name a PostgreSQL database with --store.")
-    if library is not None and settings.scope == "body":
+    library = session.library_name(pager.settings)
+    if library is None:
+        if prune:
+            raise UsageError("--prune needs a library: name a PostgreSQL database with --store.")
+        return None
+    if pager.settings.scope == "body":
         raise UsageError("Whole skills are published: leave out the scope body, or add --library none.")
-    return library
-
-
-def open_publisher(pager: "SkillPager", library: str, found: list[FoundSkill]) -> Publisher:
-    """Return what publishes skills in a library of the pager's store."""
-    from skillpager.stores.postgres import PostgresStore  # numpy
-
-    assert isinstance(pager.store, PostgresStore)
-    return Publisher(pager.store.library(library), found)
-
-
-def index_targets(
-    pager: "SkillPager", targets: Sequence[Source], run: RunOptions, publisher: Publisher | None
-) -> list[Outcome]:
-    """Index skills, publish each as soon as it is indexed, and return what became of them."""
-
-    def publish(outcome: Outcome, skill: Skill) -> None:
-        if publisher is not None:
-            publisher.publish(skill, Path(outcome.place), outcome.key)
-
-    # Ray prints to stdout what happens to its machines
-    with redirect_stdout(sys.stderr), progress_bar("indexing skills") as progress:
-        return index_skills(pager, targets, jobs=run.jobs, ray=run.ray, progress=progress, finished=publish)
+    return open_library(pager.store, library)
 
 
 def prepare_routing(pager: "SkillPager", texts: Sequence[str]) -> list[FoundSkill]:

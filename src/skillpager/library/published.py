@@ -4,7 +4,7 @@ import hashlib
 import json
 import logging
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -92,10 +92,16 @@ class PublishedSkills:
         return replace(skill, files=skill.files[:1]) if scope == "body" else skill
 
 
+def open_library(store: "Store", name: str) -> "PostgresLibrary | None":
+    """Return the library of this name in a store; None for a store of one machine, which has no libraries."""
+    opened: Callable[[str], PostgresLibrary] | None = getattr(store, "library", None)
+    return None if opened is None else opened(name)
+
+
 def published_skills(store: "Store", library: str) -> PublishedSkills | None:
-    """Return the skills of a store's library; None for a store of one machine, which has no libraries."""
-    open_library = getattr(store, "library", None)
-    return None if open_library is None else PublishedSkills(open_library(library))
+    """Return the skills of a store's library; None for a store of one machine."""
+    opened = open_library(store, library)
+    return None if opened is None else PublishedSkills(opened)
 
 
 class Publisher:
