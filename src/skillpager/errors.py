@@ -131,8 +131,7 @@ def _is_there(path: Path) -> bool:
 def require_extra(module: str, *, extra: str, purpose: str) -> ModuleType:
     """Import and return an optional module of an extra, which `purpose`, the subject of a sentence, needs.
 
-    Raises:
-        MissingExtraError: The module is not installed; the message says how to install it.
+    If it is not installed, a `MissingExtraError` says how to install it.
     """
     try:
         return import_module(module)

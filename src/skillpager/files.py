@@ -113,11 +113,7 @@ def write_file(path: Path, data: bytes | str, *, mode: int | None = None) -> Non
 
 
 def make_private_folder(folder: Path) -> None:
-    """Create a folder that its owner alone may enter, with the missing folders above it.
-
-    Raises:
-        OSError: It cannot be made.
-    """
+    """Create a folder that its owner alone may enter, with the missing folders above it."""
     for each in reversed((folder, *folder.parents)):
         if not each.is_dir():
             each.mkdir(mode=0o700, exist_ok=True)

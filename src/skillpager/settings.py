@@ -320,11 +320,7 @@ def _from_file(settings: Settings, path: Path, *, trusted: bool) -> Settings:
 
 
 def _load_toml(path: Path) -> dict[str, object]:
-    """Return the content of a TOML file, empty if there is none.
-
-    Raises:
-        SettingsError: It cannot be read, is too large, or is not TOML.
-    """
+    """Return the content of a TOML file, empty if there is none."""
     try:
         data = read_bounded(path, MAX_SETTINGS_BYTES)
         if len(data) > MAX_SETTINGS_BYTES:
@@ -390,11 +386,7 @@ def _from_environment(settings: Settings, environ: Mapping[str, str]) -> Setting
 
 
 def _convert(name: str, value: object, place: str) -> object:
-    """Return the value of a setting.
-
-    Raises:
-        SettingsError: It is not valid.
-    """
+    """Return the value of a setting; one that is not valid is a `SettingsError`."""
     try:
         converted: object = _FIELDS[name].metadata["read"](value)
     except (ValueError, RuntimeError) as error:  # the latter of `~somebody` without a home

@@ -38,11 +38,7 @@ NAMES = (
 
 
 def describe(fragments: Sequence[Fragment]) -> FloatArray:
-    """Return `(len(fragments), len(NAMES))` float32 features, not scaled; row i belongs to `fragments[i]`.
-
-    Args:
-        fragments: All fragments of one skill, in document order.
-    """
+    """Return `(len(fragments), len(NAMES))` float32 features, not scaled, of all fragments of a skill."""
     rows = []
     cues_of: dict[str, list[bool]] = {"": [False] * len(_HEADING)}  # of each title: its sections share it
     last = len(fragments) - 1

@@ -160,8 +160,7 @@ class LLMClassifier:
 def read_verdicts(data: object, count: int) -> list[Classification]:
     """Return the verdicts on `count` fragments, in order, of `{"answers": [{"index", …}]}` or the bare list.
 
-    Raises:
-        ValueError: An item is missing, repeated, of unknown type or out of range.
+    A `ValueError` says which item is missing, repeated, of unknown type or out of range.
     """
     items = data.get("answers") if isinstance(data, dict) else data
     if not isinstance(items, list):

@@ -167,11 +167,7 @@ class Model:
 
     @cached_property
     def loaded(self) -> "tuple[Tokenizer, InferenceSession]":
-        """Both.
-
-        Raises:
-            EncoderError: A file is missing or damaged.
-        """
+        """Both; an `EncoderError` if a file is missing or damaged."""
         from tokenizers import Tokenizer
 
         try:

@@ -71,11 +71,7 @@ class OpenAIEncoder:
 
 
 def embeddings_in_order(answer: object, count: int) -> list[list[float]]:
-    """Return the embeddings of a decoded answer by their `index`, all of one length.
-
-    Raises:
-        ValueError: There are not exactly `count`, an index is missing or double, or lengths differ.
-    """
+    """Return `count` embeddings of one length by their `index`; a `ValueError` if the answer has others."""
     rows: dict[int, list[float]] = {}
     match answer:
         case {"data": list(items)}:
@@ -98,11 +94,7 @@ def embeddings_in_order(answer: object, count: int) -> list[list[float]]:
 
 
 def unit_rows(rows: Sequence[Sequence[float]]) -> FloatArray:
-    """Return `(n, dim)` float32, each row of `rows` divided by its length.
-
-    Raises:
-        ValueError: A row holds something that is not a finite number, or only zeros.
-    """
+    """Return `(n, dim)` float32, each row divided by its length; a `ValueError` if that is 0 or no number."""
     try:
         numbers = np.asarray(rows, dtype=np.float64)
     except TypeError as error:

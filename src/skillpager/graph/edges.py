@@ -78,9 +78,6 @@ def infer_edges(nodes: Sequence[Node], embeddings: FloatArray) -> tuple[Edge, ..
     Args:
         nodes: All nodes of one skill, in document order.
         embeddings: `(len(nodes), dim)` float32, rows unit length, row i belongs to `nodes[i]`.
-
-    Raises:
-        ValueError: The number of rows is not that of the nodes.
     """
     if len(embeddings) != len(nodes):
         raise ValueError(f"{len(nodes)} nodes need as many rows, not {len(embeddings)}")

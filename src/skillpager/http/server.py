@@ -94,11 +94,7 @@ def address_of(options: ServerOptions, listener: socket.socket) -> str:
 
 
 def listen(options: ServerOptions) -> socket.socket:
-    """Return a listening socket.
-
-    Raises:
-        SettingsError: The address is not one of this machine, or the port is taken or not allowed.
-    """
+    """Return a listening socket; a `SettingsError` says why it cannot listen."""
     try:
         kind, flags = socket.SOCK_STREAM, socket.AI_PASSIVE
         family, _, _, _, address = socket.getaddrinfo(options.host, options.port, type=kind, flags=flags)[0]

@@ -152,11 +152,7 @@ class Places:
 
 
 def find_host(name: str, *, hook: bool = False) -> Host:
-    """Return the agent of this name, with the file of its servers or of its hooks.
-
-    Raises:
-        SettingsError: There is none; the message lists the known ones.
-    """
+    """Return the agent of this name, with the file of its servers or hooks; a `SettingsError` if unknown."""
     if name not in AGENTS:
         raise SettingsError(f"Unknown agent {name!r}: choose one of {', '.join(AGENTS)}.")
     if not hook:
@@ -171,11 +167,7 @@ def find_host(name: str, *, hook: bool = False) -> Host:
 
 
 def file_of(host: Host, scope: str, places: Places) -> Path:
-    """Return the file in which the agent looks for servers.
-
-    Raises:
-        SettingsError: The scope is unknown, or the agent has no such file here.
-    """
+    """Return the file in which the agent looks for servers; a `SettingsError` if it has none here."""
     if scope not in SCOPES:
         raise SettingsError(f"Unknown scope {scope!r}: choose one of {', '.join(SCOPES)}.")
     if host.platforms and places.platform not in host.platforms:

@@ -17,11 +17,7 @@ from skillpager.types import Fragment, Heading, ListContext, Skill, SourceFile, 
 
 
 def split_skill(skill: Skill) -> list[Tile]:
-    """Return the tiles of all files in order; ordinals of fragments continue from file to file.
-
-    Raises:
-        SkillError: There are too many.
-    """
+    """Return the tiles of all files; ordinals continue from file to file. Too many are a `SkillError`."""
     tiles: list[Tile] = []
     fragments = 0
     for file in skill.files:
@@ -37,11 +33,7 @@ def split_skill(skill: Skill) -> list[Tile]:
 
 
 def split_file(file: SourceFile, *, first_ordinal: int = 0) -> list[Tile]:
-    """Return the tiles of one file; `"".join(tile.text for tile in tiles) == file.text`.
-
-    Raises:
-        SkillError: There are too many.
-    """
+    """Return the tiles of one file: `"".join(tile.text for tile in tiles) == file.text`. Too many are a `SkillError`."""
     text, lines = file.text, Lines(file.text)
 
     def span(start: int, end: int) -> Span:

@@ -36,11 +36,7 @@ class Message(NamedTuple):
 
 
 def chat_endpoint(settings: Settings, *, purpose: str, max_retries: int) -> Endpoint:
-    """Return the endpoint of the settings' chat model; nothing is sent.
-
-    Raises:
-        SettingsError: No model is set, or endpoint or key cannot be used.
-    """
+    """Return the endpoint of the settings' chat model; a `SettingsError` if it is not set or not valid."""
     if not settings.llm_model:
         raise SettingsError(
             f"{purpose} needs a model: set SKILLPAGER_LLM_MODEL (and SKILLPAGER_LLM_BASE_URL, "
@@ -142,12 +138,7 @@ def object_schema(**properties: object) -> dict[str, object]:
 
 
 def content_in(answer: object) -> str:
-    """Return the text that the model wrote.
-
-    Raises:
-        RefusedError: It refused to answer.
-        ValueError: It wrote nothing usable, or the answer is not whole.
-    """
+    """Return the text that the model wrote; a `ValueError` says why it cannot be used."""
     match answer:
         case {"choices": [{"message": {"refusal": str(refusal)}}, *_]} if refusal:
             raise RefusedError(f'the model refused: "{refusal}"')
@@ -163,11 +154,7 @@ def content_in(answer: object) -> str:
 
 
 def json_in(content: str) -> object:
-    """Return the JSON that a model wrote, decoded, without reasoning before it and a code fence around it.
-
-    Raises:
-        ValueError: The rest is not JSON.
-    """
+    """Return the JSON that a model wrote, decoded, without reasoning before it and a code fence around it."""
     answer = _REASONING.sub("", content).strip()
     fenced = _FENCED.fullmatch(answer)
     try:

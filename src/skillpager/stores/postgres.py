@@ -298,8 +298,7 @@ def _configure(connection: Connection, *, lock_timeout: float) -> None:
 def _read_address(address: str) -> dict[str, Any]:
     """Return what an address says as options of a connection, with our defaults.
 
-    Raises:
-        SettingsError: It is not valid. The words of libpq are left out: they repeat it with its password.
+    Errors leave out the words of libpq, which repeat the address with its password.
     """
     if fault := store_fault(address):
         raise SettingsError(f"The address of the store {fault}.")

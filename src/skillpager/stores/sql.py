@@ -199,11 +199,7 @@ def _storable(text: str) -> str:
 
 
 def encode(index: SkillIndex) -> bytes:
-    """Return the bytes of an index.
-
-    Raises:
-        ValueError: `index` breaks its own contract: spans, shapes or numbers do not fit.
-    """
+    """Return the bytes of an index; a `ValueError` if its spans, shapes or numbers do not fit."""
     import numpy as np  # slow to import: commands without indexes do not wait for it
 
     skill, n_nodes = index.skill, len(index.nodes)
@@ -236,11 +232,7 @@ def encode(index: SkillIndex) -> bytes:
 
 
 def decode(data: bytes, skill: Skill) -> SkillIndex:
-    """Return the index that bytes hold, its texts cut out of `skill`.
-
-    Raises:
-        DamagedBlobError: They are not those of this skill, or cannot be decoded.
-    """
+    """Return the index that bytes hold, its texts cut out of `skill`; else a `DamagedBlobError`."""
     import numpy as np
 
     if not data.startswith(MAGIC):

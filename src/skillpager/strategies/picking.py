@@ -45,11 +45,7 @@ def dynamic_max_nodes(n_nodes: int) -> int:
 
 
 def resolve(budget: Budget, n_nodes: int) -> Budget:
-    """Return `budget` with `max_nodes` filled in and never above the number of nodes.
-
-    Raises:
-        ValueError: A limit is negative.
-    """
+    """Return `budget` with `max_nodes` filled in and never above the number of nodes."""
     for name, value in (("max_nodes", budget.max_nodes), ("max_tokens", budget.max_tokens)):
         if value is not None and value < 0:
             raise ValueError(f"{name} must be 0 or more, not {value}")

@@ -113,11 +113,7 @@ class RouterModel:
 
 @cache
 def load_router(path: Path = MODEL) -> RouterModel:
-    """Return the model in a file.
-
-    Raises:
-        StrategyError: It cannot be read, or was trained on other features.
-    """
+    """Return the model in a file; a `StrategyError` if it cannot be read or reads other features."""
     try:
         text = json.loads(path.read_text(encoding="utf-8"))
         columns = text["columns"], text["chance"]["columns"], text["fits"]["columns"]
