@@ -33,7 +33,7 @@ def split_skill(skill: Skill) -> list[Tile]:
 
 
 def split_file(file: SourceFile, *, first_ordinal: int = 0) -> list[Tile]:
-    """Return the tiles of one file: `"".join(tile.text for tile in tiles) == file.text`. Too many are a `SkillError`."""
+    """Return the tiles of one file, which joined are the file. Too many are a `SkillError`."""
     text, lines = file.text, Lines(file.text)
 
     def span(start: int, end: int) -> Span:
