@@ -1,21 +1,18 @@
 """Runs of the fuzzer: many inputs of one kind, in this process or shared among several."""
 
-import signal
-import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from multiprocessing import get_context
 from pathlib import Path
-from types import FrameType
 
 from conftest import SAMPLES, TRAPS
 from fuzzing import compose, draw_for, mutate, query, read_pool, window
 from page_claims import assert_gaps_can_be_read, assert_page, assert_tiles
 from plain_parts import NoStore, plain_pager
+from processor_time import cpu_limit, processor_seconds, standard_seconds
 from skillpager import SkillPager
 from skillpager.errors import SettingsError, SkillPagerError
 from skillpager.parsing.skill import read_skill, skill_from_text
@@ -118,22 +115,6 @@ def _texts(pool: Path | None) -> list[str]:
     return [*own, *read_pool(pool, most=MAX_POOL, step=POOL_STEP)] if pool else own
 
 
-@contextmanager
-def cpu_limit(seconds: float) -> Iterator[None]:
-    """Raise `TimeoutError` once the process has computed for so long; a busy machine does not count."""
-
-    def stop(_number: int, _frame: FrameType | None) -> None:
-        raise TimeoutError(f"over {seconds} s of CPU time")
-
-    previous = signal.signal(signal.SIGVTALRM, stop)
-    signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
-        signal.signal(signal.SIGVTALRM, previous)
-
-
 def _guarded(number: int, text: str, figures: Figures, work: Callable[[], None]) -> None:
     """Run the checks of one input; whatever but a `SkillPagerError` comes out is a failure."""
     figures.count += 1
@@ -166,17 +147,16 @@ def check_text(_run: Run, number: int, texts: list[str], figures: Figures) -> No
     text = make_text(number, texts)
 
     def work() -> None:
-        # while the timer of `cpu_limit` runs, the clock of the process counts whole ticks: that of the thread does not
-        spent = time.thread_time()
-        skill = skill_from_text(text)
-        assert_tiles(skill)
-        spent = time.thread_time() - spent
+        def split() -> None:
+            assert_tiles(skill_from_text(text))
+
+        spent = processor_seconds(split)
         allowed = CONSTANT + SECONDS_A_BYTE * len(text)
         for _ in range(3):  # again, because the machine may have been busy, or something was loaded first
             if spent > SUSPECT * SECONDS_A_BYTE * len(text):
-                again = time.thread_time()
-                assert_tiles(skill_from_text(text))
-                spent = min(spent, time.thread_time() - again)
+                spent = min(spent, processor_seconds(split))
+        if spent > allowed:
+            spent = standard_seconds(split)
         assert spent <= allowed, f"{spent:.3f} s for {len(text)} characters, {allowed:.3f} s are allowed"
         if len(text) >= TIMED_CHARS:
             figures.rates.append(rate := 1e6 * spent / len(text))
