@@ -140,22 +140,18 @@ class Answers:
     """What clients of a server were answered, and what was wrong with it; for several threads.
 
     Attributes:
-        seconds: Time of every answer with a page.
         statuses: How often each status or kind of answer came.
         problems: What was wrong.
     """
 
-    seconds: list[float] = field(default_factory=list)
     statuses: Counter[str] = field(default_factory=Counter)
     problems: list[str] = field(default_factory=list)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def count(self, what: str, seconds: float | None = None) -> None:
+    def count(self, what: str) -> None:
         """Count an answer."""
         with self._lock:
             self.statuses[what] += 1
-            if seconds is not None:
-                self.seconds.append(seconds)
 
     def wrong(self, what: str) -> None:
         """Note what was wrong with an answer."""
@@ -170,10 +166,6 @@ class Answers:
             self.wrong(f"{name}: a mixture of {sorted(found)}")
         elif found and skill_name(next(iter(found))[0]) != name and not name.startswith("moved-"):
             self.wrong(f"{name}: an answer about {found}")
-
-    def quantile(self, share: float) -> float:
-        """Return the time that this share of the pages did not exceed."""
-        return sorted(self.seconds)[min(len(self.seconds) - 1, int(share * len(self.seconds)))]
 
 
 def resident_bytes(pid: int) -> int:

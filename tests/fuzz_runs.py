@@ -43,15 +43,13 @@ class Figures:
         count: Number of inputs.
         characters: Number of characters of all inputs.
         refused: Number of inputs refused with a `SkillPagerError`, by class.
-        rates: CPU microseconds a character, of inputs of `TIMED_CHARS` or more.
-        slowest: The highest rate and the number of its input.
+        slowest: CPU microseconds a character of the slowest input of `TIMED_CHARS` or more, and its number.
         failures: Number, problem and text of inputs that broke an invariant.
     """
 
     count: int = 0
     characters: int = 0
     refused: Counter[str] = field(default_factory=Counter)
-    rates: list[float] = field(default_factory=list)
     slowest: tuple[float, int] = (0.0, 0)
     failures: list[tuple[int, str, str]] = field(default_factory=list)
 
@@ -60,15 +58,8 @@ class Figures:
         self.count += other.count
         self.characters += other.characters
         self.refused += other.refused
-        self.rates += other.rates
         self.slowest = max(self.slowest, other.slowest)
         self.failures += other.failures
-
-    def rate(self, share: float) -> float:
-        """Return the rate that this share of the timed inputs does not exceed."""
-        return (
-            sorted(self.rates)[min(len(self.rates) - 1, int(share * len(self.rates)))] if self.rates else 0.0
-        )
 
 
 @dataclass(frozen=True)
@@ -159,8 +150,7 @@ def check_text(_run: Run, number: int, texts: list[str], figures: Figures) -> No
             spent = standard_seconds(split)
         assert spent <= allowed, f"{spent:.3f} s for {len(text)} characters, {allowed:.3f} s are allowed"
         if len(text) >= TIMED_CHARS:
-            figures.rates.append(rate := 1e6 * spent / len(text))
-            figures.slowest = max(figures.slowest, (rate, number))
+            figures.slowest = max(figures.slowest, (1e6 * spent / len(text), number))
 
     _guarded(number, text, figures, work)
 

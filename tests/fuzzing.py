@@ -25,27 +25,9 @@ HOSTILE = (
 )  # fmt: skip
 
 WORDS = [
-    "run",
-    "stop",
-    "If",
-    "See",
-    "Step",
-    "step",
-    "3",
-    "config.yaml",
-    "--flag",
-    "e.g.",
-    "Mr.",
-    "x=1",
-    "a_b",
-    "the",
-    "设置",
-    "é",
-    "A.B",
-    "1.2.3",
-    "README.md",
-    "n3",
-]
+    *("run", "stop", "If", "See", "Step", "step", "3", "config.yaml", "--flag", "e.g.", "Mr.", "x=1", "a_b", "the"),
+    *("设置", "é", "A.B", "1.2.3", "README.md", "n3"),
+]  # fmt: skip
 # openers and closers of inline markup
 PAIRS = (
     *(("*", "*"), ("**", "**"), ("_", "_"), ("`", "`"), ("``", "``"), ("[", "](b.md)"), ("![", "](c)"), ("[", "]")),

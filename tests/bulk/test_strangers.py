@@ -215,9 +215,7 @@ def test_a_repository_beyond_the_limits_is_not_written(
         tree = git(repository, "mktree", stdin="".join(f"{entry}\tf{number}\n" for number in range(100)))
         entry = f"040000 tree {tree}"
     git(repository, "tag", "bomb", git(repository, "commit-tree", tree, "-m", "bomb"))
-    started = time.monotonic()
     assert "holds more than 300 files" in told(f"git+file://{repository}@bomb")
-    assert time.monotonic() - started < 60
     monkeypatch.setattr(fetching, "MAX_TOTAL_BYTES", 10 * MIB)
     assert "holds more than" in told(f"git+file://{repository}@main")
 
@@ -227,7 +225,6 @@ def test_links_filters_and_attributes_of_a_repository_have_no_effect(
 ) -> None:
     (tmp_path / "secret.md").write_text("# Secret\n")
     place = write_skills(tmp_path / "repository", 1)
-    text = (place / "skill-000" / "SKILL.md").read_bytes()
     (place / "linked").mkdir()
     (place / "linked" / "SKILL.md").symlink_to(tmp_path / "secret.md")
     commit(place)
@@ -238,7 +235,6 @@ def test_links_filters_and_attributes_of_a_repository_have_no_effect(
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(settings))
     (item,) = items_of(f"git+file://{place}")
     assert getattr(item.skill, "name", item.skill) == "skill-000"
-    assert b"\r" not in text
     assert "\r" not in "".join(file.text for file in item.skill.files)  # type: ignore[union-attr]
     assert not (tmp_path / "ran").exists()
 

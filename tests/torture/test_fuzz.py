@@ -29,10 +29,8 @@ def _record(torture: Torture, kind: str, figures: Figures) -> None:
     torture.record(f"{kind}: inputs that broke an invariant", len(figures.failures))
     torture.record(f"{kind}: inputs refused with an error that says why", sum(figures.refused.values()))
     torture.record(f"{kind}: characters", float(figures.characters))
-    if figures.rates:
+    if figures.slowest[0]:
         of = f"{kind}: CPU time of reading and splitting"
-        torture.record(f"{of}, median", figures.rate(0.5), "µs a character")
-        torture.record(f"{of}, 99th percentile", figures.rate(0.99), "µs a character")
         torture.record(f"{of}, most", figures.slowest[0], "µs a character")
     if kind == "texts":
         torture.record(

@@ -73,16 +73,13 @@ def test_a_kill_never_harms_the_store(
 ) -> None:
     count = torture.amount(*AMOUNTS[what])
     expected = pages_of(tmp_path, PAGED, stored=False)
-    slowest = 0.0
     for number, _ in enumerate(kill_often(what, tmp_path, count, processes)):
         path = tmp_path / "index.db"
         if path.exists():
             with closing(sqlite3.connect(path)) as connection:
                 assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
         if number % 10 == 0 or number == count - 1:
-            start = time.monotonic()
             assert pages_of(tmp_path, PAGED, stored=True) == expected
-            slowest = max(slowest, time.monotonic() - start)
     with closing(SqliteStore(tmp_path)) as store:
         assert store.verify() == []
         entries = len(store.entries())

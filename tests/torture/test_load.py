@@ -136,7 +136,6 @@ def _ask_once(client: httpx.Client, draw: random.Random, answers: Answers, refer
     skill = draw.randrange(SKILLS)
     name = skill_name(skill)
     query = draw.choice(QUERIES) if draw.random() < 0.6 else f"{draw.choice(QUERIES)} {draw.randrange(10**9)}"
-    start = time.monotonic()
     match draw.randrange(8):
         case 0 | 1 | 2 | 3:
             options: dict[str, Any] = {"style": draw.choice(("marked", "plain", "xml"))}
@@ -146,7 +145,7 @@ def _ask_once(client: httpx.Client, draw: random.Random, answers: Answers, refer
                 options["strategy"] = draw.choice(("mmr", "sections", "head", "bm25"))
             got = client.post("/v1/page", json={"skill": name, "query": query, **options})
             if got.status_code == 200:
-                answers.count("page", time.monotonic() - start)
+                answers.count("page")
                 reference.check(got.json(), query, options, answers)
         case 4:
             got = client.get(f"/v1/skills/{name}/{draw.choice(READING)}")
@@ -251,13 +250,12 @@ async def ask_mcp(servers: list[Any], duration: float, answers: Answers) -> None
                 arguments = {"name": name, **options} if options is not None else {}
                 if "query" in arguments:
                     arguments["query"] = f"{draw.choice(QUERIES)} {draw.randrange(99)}"
-                start = time.monotonic()
                 try:
                     result = await client.call_tool(tool, arguments)
                 except Exception as problem:
                     answers.wrong(f"{tool}: {type(problem).__name__}: {problem}")
                     return
-                answers.count("error" if result.is_error else "answer", time.monotonic() - start)
+                answers.count("error" if result.is_error else "answer")
                 text = "".join(getattr(block, "text", "") for block in result.content)
                 if result.is_error and not any(word in text for word in ("skill", "node", "line", "n1")):
                     answers.wrong(f"{tool}: {text}")
@@ -325,8 +323,5 @@ def _record(torture: Torture, what: str, answers: Answers, grown: int | None) ->
     for status, count in sorted(answers.statuses.items()):
         torture.record(f"{what}: {status}", count, "times")
     torture.record(f"{what}: wrong answers", len(answers.problems))
-    if answers.seconds:
-        torture.record(f"{what}: time of an answer, median", 1e3 * answers.quantile(0.5), "ms")
-        torture.record(f"{what}: time of an answer, 99th percentile", 1e3 * answers.quantile(0.99), "ms")
     if grown is not None:
         torture.record(f"{what}: memory gained after the first quarter", grown / 1e6, "MB")
