@@ -51,6 +51,25 @@ def test_a_project_file_cannot_redirect_or_load_anything(
     assert caplog.text.count("is ignored, a project may only set") == 3
 
 
+@pytest.mark.parametrize(
+    ("name", "taken"),
+    [("head", True), *((name, False) for name in ("own:Strategy", "nosuch", "MMR", "density:0.3"))],
+)
+def test_a_project_file_names_no_strategy_with_a_model(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, name: str, taken: bool
+) -> None:
+    settings = load(tmp_path, project=f'strategy = "{name}"\nmax_nodes = 3')
+    assert (settings.strategy, settings.max_nodes) == (name if taken else None, 3)
+    told = f"strategy {name!r} is ignored, a project may only name one of navigator, lean, mmr, topk"
+    assert (told in caplog.text) is not taken
+
+
+def test_the_users_own_settings_can_name_any_strategy(tmp_path: Path) -> None:
+    assert load(tmp_path, user='strategy = "of-a-package"').strategy == "of-a-package"
+    own = load(tmp_path, user='strategy = "full"', SKILLPAGER_STRATEGY="density:0.3")
+    assert own.strategy == "density:0.3"
+
+
 def test_openai_variables_are_the_fallback(tmp_path: Path) -> None:
     environ = {
         "OPENAI_API_KEY": "k",

@@ -93,21 +93,10 @@ def test_skills_of_the_conventional_folders_are_named(ask: Ask, tmp_path: Path) 
 
 
 def test_json_is_that_of_the_library(ask: Ask, library: Library) -> None:
-    done = ask(TWO, FOLDERS, "--json", "--max-tokens", "700")
+    done = ask(TWO, SAMPLES, "--json", "--max-tokens", "700")
     assert (done.code, done.err) == (0, "")
-    made = library.page(
-        TWO, max_tokens=700, folder=True, show=lambda skill: f"skillpager show {FOLDERS}/{skill.name}"
-    )
-    own, printed = json.loads(json.dumps(to_json(made))), done.json
-    for form in (own, printed):
-        for each in (*form["parts"], *form["refused"], *form["route"]["skills"]):
-            each["path"] = Path(each["path"]).name
-    assert printed["text"] == own["text"]
-    assert printed.keys() == own.keys()
-    assert printed["parts"] == own["parts"]
-    assert [(each["name"], each["reason"]) for each in printed["refused"]] == [
-        (each["name"], each["reason"]) for each in own["refused"]
-    ]
+    made = library.page(TWO, max_tokens=700, folder=True, show=lambda skill: f"skillpager show {skill.path}")
+    assert done.json == json.loads(json.dumps(to_json(made)))
 
 
 def test_where_no_skill_fits_a_line_says_so(ask: Ask) -> None:

@@ -33,12 +33,12 @@ from skillpager.cli import views
 from skillpager.cli.messages import MAX_WARNINGS
 from skillpager.encoders.openai import TIMEOUT
 from skillpager.errors import install_command
+from skillpager.json_types import to_json
 from skillpager.output.outline import explain_page
 from skillpager.settings import Settings
 
 POSTGRES = "examples/skills/postgres-backup"
 BISECT = "examples/skills/git-bisect"
-RELEASE = "examples/skills/release-checklist"
 KUBERNETES = "examples/skills/kubernetes-debugging"
 QUERY = "restore one table from a dump"
 
@@ -119,35 +119,14 @@ def test_estimates_are_labelled(warm_cache: Path, tmp_path: Path) -> None:
     assert f"estimates: `{install_command('tokens')}`" in outline.err
 
 
-def test_page_json_holds_every_field_and_nothing_else_is_on_stdout(skillpager: Run) -> None:
+def test_page_json_is_that_of_the_library_and_nothing_else_is_said(
+    skillpager: Run, library: SkillPager
+) -> None:
+    show = f"skillpager show {POSTGRES}"
+    page = library.page(SAMPLES / "postgres-backup", QUERY, max_nodes=8, fill=True, show=show)
     done = skillpager("page", POSTGRES, QUERY, "-k", "8", "--fill", "--json")
     assert done.err == ""
-    page = done.json
-    assert set(page) == {
-        "problem",
-        *("text", "style", "tokens", "full_tokens", "tokens_exact", "token_reduction", "complete"),
-        *("nodes", "omitted", "selection", "sufficiency", "covered", "least_tokens"),
-    }
-    assert page["least_tokens"] is None
-    assert page["complete"] is False
-    assert 0 < page["sufficiency"] < 1
-    assert page["token_reduction"] == 1 - page["tokens"] / page["full_tokens"]
-    assert set(page["nodes"][0]) == {
-        *("id", "type", "type_confidence", "kind", "file", "start_line", "end_line", "heading_path"),
-        *("tokens", "text"),
-    }
-    assert all(node["text"] in page["text"] for node in page["nodes"])
-    selection = page["selection"]
-    assert selection["strategy"] == "navigator"
-    assert selection["budget"] == {"max_nodes": 8, "max_tokens": None, "sufficiency": None, "fill": True}
-    assert selection["score_kind"] == "need"
-    assert len(selection["picks"]) >= 8  # what a pick cannot be read without comes on top
-    assert selection["picks"][-1]["sufficiency"] == page["sufficiency"]
-    total = len(selection["picks"]) + len(selection["skipped"])
-    shown = {node["id"] for node in page["nodes"]}
-    omitted = {node for gap in page["omitted"] for node in gap["nodes"]}
-    assert not shown & omitted
-    assert shown | omitted == {f"n{ordinal}" for ordinal in range(total)}
+    assert done.json == json.loads(json.dumps(to_json(page)))
 
 
 def test_page_options_reach_the_pager(skillpager: Run) -> None:
@@ -268,15 +247,12 @@ def test_outline_is_a_map_and_its_commands_print_what_they_say(skillpager: Run, 
     assert skillpager(command, *words).out == library.outline(source, nodes=True)
 
 
-def test_outline_json_holds_headings_and_nodes(skillpager: Run) -> None:
-    outline = skillpager("outline", KUBERNETES, "--json").json
-    assert outline["name"] == "kubernetes-debugging"
-    assert len(outline["files"]) == 5
-    assert outline["headings"][0]["level"] == 1
-    assert [node["id"] for node in outline["nodes"]] == [f"n{n}" for n in range(len(outline["nodes"]))]
-    body = skillpager("outline", KUBERNETES, "--scope", "body", "--json").json
-    assert body["files"] == ["SKILL.md"]
-    assert len(body["nodes"]) < len(outline["nodes"])
+@pytest.mark.parametrize("scope", ["skill", "body"])
+def test_outline_json_holds_headings_and_nodes(skillpager: Run, library: SkillPager, scope: str) -> None:
+    told = skillpager("outline", KUBERNETES, "--scope", scope, "--json").json
+    index = library.index(SAMPLES / "kubernetes-debugging", scope=scope)
+    expected = json.loads(json.dumps(to_json(index, "nodes", "headings")))
+    assert told == {**expected, "root": told["root"]}
 
 
 def test_control_characters_do_not_reach_a_terminal(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from conftest import SAMPLES
 from index_builder import unit_rows
 from skillpager import SkillPager
 from skillpager.sections import sections_of
+from skillpager.strategies.baselines.bm25 import Bm25, Hybrid
 from skillpager.strategies.baselines.simple import HEAD_TOKENS, Head, Sections, section_scores
 from skillpager.types import FloatArray, Query, SkillIndex, SkipReason, Strategy
 from strategy_cases import assert_sound, index_with, near, ordinals, reasons, run
@@ -128,7 +129,7 @@ def test_when_nothing_of_the_best_section_fits_the_next_is_asked() -> None:
     assert ordinals(run(Sections(), index, query, max_tokens=25)) == [8, 9]
 
 
-# ---- both
+# ---- both, and those that go by words
 
 
 @settings(max_examples=60, deadline=None)
@@ -137,14 +138,15 @@ def test_when_nothing_of_the_best_section_fits_the_next_is_asked() -> None:
     count=st.integers(0, 40),
     nodes=st.none() | st.integers(0, 45),
     tokens=st.none() | st.integers(0, 400),
-    strategy=st.sampled_from([Head(), Sections()]),
+    strategy=st.sampled_from([Head(), Sections(), Bm25(), Hybrid()]),
 )
 def test_the_budget_holds_and_every_number_is_true(
     seed: int, count: int, nodes: int | None, tokens: int | None, strategy: Strategy
 ) -> None:
     rows = unit_rows(count + 1, 8, seed=seed)
     index = index_with(rows[1:])
-    selection = run(strategy, index, rows[0], max_nodes=nodes, max_tokens=tokens)
+    asked = "line 4 of section 1"
+    selection = run(strategy, index, rows[0], text=asked, max_nodes=nodes, max_tokens=tokens)
     assert_sound(selection, index, rows[0])
     if strategy.name == "sections" and tokens is None and nodes is None:
         picked = set(ordinals(selection))

@@ -19,8 +19,8 @@ from skillpager.strategies import picking
 from skillpager.strategies.baselines.bm25 import Bm25, Hybrid
 from skillpager.strategies.navigator.lexical import STOP_WORDS, terms_of
 from skillpager.strategies.picking import PerIndex
-from skillpager.types import Query, SkillIndex, Strategy
-from strategy_cases import assert_sound, index_with, ordinals, run
+from skillpager.types import Query, SkillIndex
+from strategy_cases import index_with, ordinals, run
 
 # ---- terms
 
@@ -164,23 +164,6 @@ def test_without_a_word_in_common_hybrid_is_dense() -> None:
 
 
 # ---- both
-
-
-@settings(max_examples=40, deadline=None)
-@given(
-    seed=st.integers(0, 1000),
-    count=st.integers(0, 30),
-    nodes=st.none() | st.integers(0, 35),
-    tokens=st.none() | st.integers(0, 400),
-    strategy=st.sampled_from([Bm25(), Hybrid()]),
-)
-def test_the_budget_holds_and_every_number_is_true(
-    seed: int, count: int, nodes: int | None, tokens: int | None, strategy: Strategy
-) -> None:
-    rows = unit_rows(count + 1, 8, seed=seed)
-    index = index_with(rows[1:])
-    selection = run(strategy, index, rows[0], text="line 4 of section 1", max_nodes=nodes, max_tokens=tokens)
-    assert_sound(selection, index, rows[0])
 
 
 def test_a_strategy_that_is_kept_gives_what_a_fresh_one_gives() -> None:

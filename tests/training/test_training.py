@@ -553,11 +553,6 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Trained]:
     shutil.rmtree(folder)
 
 
-def files_below(folder: Path) -> dict[str, Path]:
-    """Return the files of a folder by their paths in it."""
-    return {str(path.relative_to(folder)): path for path in sorted(folder.rglob("*")) if path.is_file()}
-
-
 def test_no_fold_learns_from_what_it_is_tried_on(trained: Trained) -> None:
     examples = trained.examples
     splits = train.splits_of(examples)
