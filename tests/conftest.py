@@ -207,6 +207,12 @@ def pager(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SkillPager]:
 
 
 @pytest.fixture(scope="session")
+def warm_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A cache that holds every sample skill, for commands."""
+    return sample_indexes.fill(tmp_path_factory.mktemp("commands") / "cache")
+
+
+@pytest.fixture(scope="session")
 def quick_pager(tmp_path_factory: pytest.TempPathFactory) -> SkillPager:
     """A pager without models and store, for tests in which neither meaning nor node types matter."""
     return plain_pager(tmp_path_factory.mktemp("quick"), NoStore())

@@ -4,12 +4,16 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from itertools import count
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from postgres_server import VERSIONS, PostgresServer, missing_server
 from skillpager.stores.sql import SqlStore
 from store_places import Place
+
+if TYPE_CHECKING:
+    from skillpager.stores.postgres import PostgresStore
 
 NEWEST = max(VERSIONS)
 KINDS = ["sqlite", *(f"postgres-{version}" for version in VERSIONS)]
@@ -57,6 +61,15 @@ def database(_shared_database: str) -> str:
     """The address of an empty database, for its owner."""
     Place(_shared_database).execute("DROP SCHEMA IF EXISTS skillpager CASCADE")
     return _shared_database
+
+
+@pytest.fixture
+def store(database: str) -> Iterator["PostgresStore"]:
+    """A store in an empty database."""
+    from skillpager.stores.postgres import PostgresStore
+
+    with closing(PostgresStore(database)) as opened:
+        yield opened
 
 
 @pytest.fixture(scope="module", params=KINDS)

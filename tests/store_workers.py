@@ -4,7 +4,7 @@ import logging.handlers
 import time
 from collections.abc import Sequence
 from contextlib import closing
-from multiprocessing.synchronize import Barrier, Event
+from multiprocessing.synchronize import Barrier
 
 from index_builder import assert_same_index, build_index
 from store_places import Address, open_store
@@ -21,17 +21,6 @@ def open_fresh_stores(addresses: Sequence[Address], name: str, barrier: Barrier)
             barrier.wait(20)
             store.save(index)
             assert_same_index(store.load(index.key, index.skill), index)
-
-
-def write_for_ever(address: Address, seed: int, ready: Event) -> None:
-    """Save versions of a few indexes in turn until killed."""
-    versions = [build_index(N_NODES, seed=seed, name=name) for name in SKILLS]
-    store = open_store(address)
-    ready.set()
-    while True:
-        for index in versions:
-            store.remove([index.key])  # the first of a key stays
-            store.save(index)
 
 
 def write_some(address: Address, seed: int, seconds: float) -> None:

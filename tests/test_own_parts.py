@@ -146,17 +146,6 @@ def trap(tmp_path: Path) -> Path:
     return mark
 
 
-@pytest.mark.parametrize(
-    "line", ['strategy = "trap:Last"', 'encoder = "trap:MyEncoder"', 'classifier = "trap:MyClassifier"']
-)
-def test_a_project_cannot_have_code_loaded(tmp_path: Path, trap: Path, line: str) -> None:
-    (tmp_path / "skillpager.toml").write_text(f"{line}\n")
-    said = invoke("page", BISECT, QUERY, "--cache-dir", tmp_path / "c")
-    assert said.code == 0, said.err
-    assert "is ignored, a project may only" in said.err
-    assert not trap.exists()
-
-
 @pytest.mark.parametrize("setting", ["strategy", "encoder", "classifier"])
 def test_neither_a_variable_nor_a_file_can_have_code_loaded(tmp_path: Path, trap: Path, setting: str) -> None:
     user = tmp_path / "config.toml"
@@ -165,29 +154,6 @@ def test_neither_a_variable_nor_a_file_can_have_code_loaded(tmp_path: Path, trap
         load_settings(environ={}, project_file=None, user_file=user)
     with raises(SettingsError):
         load_settings(environ={f"SKILLPAGER_{setting.upper()}": "trap:Last"}, user_file=tmp_path / "none")
-    assert not trap.exists()
-
-
-def test_a_client_of_the_service_cannot_have_code_loaded(
-    tmp_path: Path, trap: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pytest.importorskip("fastapi")
-    from fastapi.testclient import TestClient
-
-    from skillpager.http.options import ServerOptions
-    from skillpager.http.server import create_app
-    from skillpager.library import Library
-
-    install_parts(tmp_path / "site", monkeypatch)
-    pager = SkillPager(encoder="hashing", settings=Settings(cache_dir=tmp_path / "cache"))
-    app = create_app(Library(pager, [SAMPLES]), ServerOptions())
-    with TestClient(app, base_url="http://127.0.0.1") as client:
-        for name in ("trap:Last", "last"):
-            asked = {"skill": "git-bisect", "query": QUERY, "strategy": name}
-            answer = client.post("/v1/page", json=asked)
-            assert answer.status_code == 422
-            assert f"Unknown strategy '{name}'" in answer.json()["detail"]
-    pager.close()
     assert not trap.exists()
 
 

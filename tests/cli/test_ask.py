@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-import sample_indexes
 from cli_process import ROOT, SAMPLES, Ran, environment, invoke, run
 from golden import ASKED, asked_text, check
 from skillpager import SkillPager
@@ -22,36 +21,30 @@ FOLDERS = "examples/skills"
 Ask = Callable[..., Ran]
 
 
-@pytest.fixture(scope="module")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A cache that holds every sample skill."""
-    return sample_indexes.fill(tmp_path_factory.mktemp("ask") / "cache")
-
-
 @pytest.fixture
-def ask(cache: Path) -> Ask:
+def ask(warm_cache: Path) -> Ask:
     """Run `skillpager ask` on the warm cache."""
 
     def start(*arguments: str | Path, stdin: bytes = b"", cwd: Path = ROOT, **variables: str) -> Ran:
-        return invoke("ask", *arguments, env=environment(cache, **variables), stdin=stdin, cwd=cwd)
+        return invoke("ask", *arguments, env=environment(warm_cache, **variables), stdin=stdin, cwd=cwd)
 
     return start
 
 
 @pytest.fixture(scope="module")
-def library(cache: Path) -> Iterator[Library]:
-    pager = SkillPager(settings=Settings(cache_dir=cache))
+def library(warm_cache: Path) -> Iterator[Library]:
+    pager = SkillPager(settings=Settings(cache_dir=warm_cache))
     yield Library(pager, [SAMPLES])
     pager.close()
 
 
 @pytest.mark.parametrize("name", ASKED)
-def test_pages_are_those_of_the_golden_files(cache: Path, name: str) -> None:
-    check(name, asked_text(name, cache))
+def test_pages_are_those_of_the_golden_files(warm_cache: Path, name: str) -> None:
+    check(name, asked_text(name, warm_cache))
 
 
-def test_one_skill_gives_the_page_of_that_skill(ask: Ask, cache: Path) -> None:
-    page = run("page", f"{FOLDERS}/postgres-backup", ONE, "--max-tokens", "600", env=environment(cache))
+def test_one_skill_gives_the_page_of_that_skill(ask: Ask, warm_cache: Path) -> None:
+    page = run("page", f"{FOLDERS}/postgres-backup", ONE, "--max-tokens", "600", env=environment(warm_cache))
     done = ask(ONE, FOLDERS, "--max-tokens", "600")
     assert (done.code, done.out) == (0, page.out)
     assert done.err == f"postgres-backup: {page.err}"
@@ -68,14 +61,14 @@ def test_the_notes_tell_of_each_skill_and_of_the_whole(ask: Ask) -> None:
     )
 
 
-def test_the_marks_of_each_part_can_be_read_as_they_say(ask: Ask, cache: Path) -> None:
+def test_the_marks_of_each_part_can_be_read_as_they_say(ask: Ask, warm_cache: Path) -> None:
     done = ask(TWO, FOLDERS, "--max-tokens", "500")
     _, *rest = re.split(r"read: skillpager (show \S+) L\S+\]", done.out)
     assert len(rest) >= 2
     for command, part in zip(rest[::2], rest[1::2], strict=True):
         gap = re.search(r"\[… (L\d+(?:-\d+)?)", part)
         assert gap is not None
-        read = run(*command.split(), gap[1], env=environment(cache))
+        read = run(*command.split(), gap[1], env=environment(warm_cache))
         assert read.code == 0
         assert read.out.strip()
 

@@ -14,7 +14,6 @@ from pathlib import Path
 
 import pytest
 
-import sample_indexes
 from cli_process import (
     ROOT,
     SAMPLES,
@@ -43,12 +42,6 @@ KUBERNETES = "examples/skills/kubernetes-debugging"
 QUERY = "restore one table from a dump"
 
 Run = Callable[..., Ran]
-
-
-@pytest.fixture(scope="session")
-def warm_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A cache that holds every sample skill."""
-    return sample_indexes.fill(tmp_path_factory.mktemp("cli") / "cache")
 
 
 @pytest.fixture(scope="session")

@@ -70,6 +70,8 @@ def test_a_wrong_field_is_named(
     [
         ({"query": " \n"}, "The query is empty"),
         ({"strategy": "best"}, "Unknown strategy 'best': choose one of navigator"),
+        # code that exists: the error of an attempt to load it would be another
+        ({"strategy": "os:system"}, "Unknown strategy 'os:system': choose one of navigator"),
         ({"strategy": "density:much"}, "not 'much'"),
         ({"strategy": "density:nan"}, "nan"),
         ({"strategy": "mmr", "sufficiency": 0.9}, "does not estimate sufficiency"),

@@ -1,7 +1,6 @@
 """What every store promises: the same tests on the SQLite file and on PostgreSQL servers of two versions."""
 
 import logging
-import random
 import re
 import threading
 import time
@@ -22,9 +21,8 @@ from messages import raises
 from skillpager.errors import StoreError
 from skillpager.stores.sql import DamagedEntry, SqlStore
 from skillpager.types import Edge, EdgeKind, SkillIndex
-from store_places import Address, Place
+from store_places import Place
 
-KILLS = 20
 # fresh stores that processes open at the same moment
 ROUNDS = {"sqlite": 40, "postgres": 5}
 
@@ -203,46 +201,6 @@ def test_readers_never_see_half_an_index(processes: Processes, place: Place) -> 
     with closing(place.open()) as store:
         assert store.verify() == []
         assert 3 <= len(store.entries()) <= 4
-
-
-def test_kills_leave_whole_indexes(processes: Processes, place: Place) -> None:
-    rng = random.Random(7)
-    saved: set[str] = set()
-    with closing(place.open()) as watcher:
-        for seed in range(KILLS):
-            kill_a_writer(processes, place.address, seed, rng.uniform(0, 0.06))
-            # In turns: with a connection that was open all the time, and recovering from cold.
-            with closing(watcher if seed % 2 else place.open()) as store:
-                assert_all_whole(store)
-                saved.update(entry.name for entry in store.entries())
-        while saved != set(store_workers.SKILLS):  # on a busy machine it takes longer to come so far
-            kill_a_writer(processes, place.address, KILLS, 0.3)
-            assert_all_whole(watcher)
-            saved.update(entry.name for entry in watcher.entries())
-    if isinstance(place.address, Path):  # a journal that was not begun is the next writer's to delete
-        assert {path.name for path in place.address.iterdir()} <= {"index.db", "index.db-journal"}
-
-
-def kill_a_writer(processes: Processes, address: Address, seed: int, seconds: float) -> None:
-    """Let a process save indexes for a while, and kill it."""
-    ready = processes.Event()
-    child = processes.Process(target=store_workers.write_for_ever, args=(address, seed, ready))
-    child.start()
-    assert ready.wait(20)
-    time.sleep(seconds)
-    child.kill()
-    child.join()
-    child.close()
-
-
-def assert_all_whole(store: SqlStore) -> None:
-    assert store.verify() == []
-    for entry in store.entries():
-        skill = build_index(store_workers.N_NODES, name=entry.name).skill
-        found = store.load(entry.key, skill)
-        assert found is not None
-        expected = build_index(store_workers.N_NODES, seed=found.full_tokens, name=entry.name)
-        assert_same_index(found, expected)
 
 
 def run_all(children: Sequence[BaseProcess]) -> None:

@@ -6,7 +6,7 @@ import pickle
 import re
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
@@ -24,12 +24,6 @@ from store_places import Place
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "operating.md"
 SERVER_LOSS = 60.0  # seconds that a busy machine may take to start a server
-
-
-@pytest.fixture
-def store(database: str) -> Iterator[PostgresStore]:
-    with closing(PostgresStore(database)) as opened:
-        yield opened
 
 
 def name_of(database: str) -> str:

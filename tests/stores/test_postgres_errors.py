@@ -47,12 +47,6 @@ def name(database: str) -> str:
 
 
 @pytest.fixture
-def store(database: str) -> Iterator[PostgresStore]:
-    with closing(PostgresStore(database)) as opened:
-        yield opened
-
-
-@pytest.fixture
 def drop_roles(server: PostgresServer, name: str) -> Iterator[None]:
     """Roles can be dropped when they have no rights any more."""
     yield

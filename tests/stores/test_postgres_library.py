@@ -57,12 +57,6 @@ def publish(store: PostgresStore, paths: list[Path], library: str = "default") -
 
 
 @pytest.fixture
-def store(database: str) -> Iterator[PostgresStore]:
-    with closing(PostgresStore(database)) as opened:
-        yield opened
-
-
-@pytest.fixture
 def replica(database: str, tmp_path: Path) -> Iterator[Callable[..., Library]]:
     """A function that returns a library without folders, as a process on another host has it."""
     with ExitStack() as stack:

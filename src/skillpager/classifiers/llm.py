@@ -65,11 +65,15 @@ class LLMClassifier:
     ) -> None:
         if batch_size < 1 or concurrency < 1:
             raise ValueError(f"batch_size and concurrency must be at least 1: {batch_size}, {concurrency}")
-        self.id = f"llm:{endpoint.id}#{PROMPT_VERSION}"  # without the batch size
         self._endpoint = endpoint
         self._batch_size = batch_size
         self._concurrency = concurrency
         self._cache_dir = cache_dir
+
+    @property
+    def id(self) -> str:
+        """Host, model and a digest of the prompt, without the batch size."""
+        return f"llm:{self._endpoint.id}#{PROMPT_VERSION}"
 
     def classify(
         self,

@@ -20,12 +20,7 @@ if TYPE_CHECKING:
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?) ?([kmgt]?)b?", re.IGNORECASE)
 
-app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
-
-
-@app.callback()
-def cache() -> None:
-    """Show, check and delete stored indexes."""
+app = typer.Typer(help="Show, check and delete stored indexes.", no_args_is_help=True, rich_markup_mode=None)
 
 
 @app.command()

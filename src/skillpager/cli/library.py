@@ -29,7 +29,7 @@ from skillpager.tokens import default_counter
 
 DESCRIPTION_CHARS = 100
 
-app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(help="Check a library of skills.", no_args_is_help=True, rich_markup_mode=None)
 
 
 @reported
@@ -189,11 +189,6 @@ def _note_parts(made: LibraryPage) -> None:
     for each in made.refused:
         if each.reason is RefusalReason.UNREADABLE:
             warn(f"{each.skill.name!r} is passed over: {each.detail}")
-
-
-@app.callback()
-def library() -> None:
-    """Check a library of skills."""
 
 
 @app.command()

@@ -41,7 +41,11 @@ class HashingEncoder:
         if dim < 1:
             raise ValueError(f"dim must be at least 1: {dim}")
         self.dim = dim
-        self.id = f"hashing-{VERSION}:{dim}"
+
+    @property
+    def id(self) -> str:
+        """Name of the method, its version and the length of a row."""
+        return f"hashing-{VERSION}:{self.dim}"
 
     def encode_documents(self, texts: Sequence[str]) -> FloatArray:
         """Return `(len(texts), dim)` float32, rows unit length, in the order of `texts`."""

@@ -26,8 +26,11 @@ class OpenAIEncoder:
     def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint = endpoint
         self._dim: int | None = None
-        # host and model: the same model at another address counts as another encoder
-        self.id = f"openai:{endpoint.id}"
+
+    @property
+    def id(self) -> str:
+        """Host and model: the same model at another address counts as another encoder."""
+        return f"openai:{self._endpoint.id}"
 
     @property
     def dim(self) -> int:
