@@ -33,7 +33,7 @@ MAX_TITLE = 1_000
 # of one list, quote or table: 133,000 short items of a list
 MAX_TOKENS = 400_000
 
-_CODE_SPAN = re.compile(r"(?<!`)(`+)(?!`).+?(?<!`)\1(?!`)", re.DOTALL)
+_CODE_SPAN = re.compile(r"(?<!`)(`{1,8})(?!`).{1,2000}?(?<!`)\1(?!`)", re.DOTALL)  # bounded, so linear
 # behind the text of a link: its address, perhaps in angle brackets
 _TARGET = re.compile(r"\]\(\s*(?:<([^<>\n]*)>|((?:[^\s()]|\([^\s()]*\))*))")
 _LINK_TARGET = re.compile(r"!?\[([^\]]*)\](?:\([^)]*\)|\[[^\]]*\])")
