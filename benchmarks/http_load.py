@@ -115,7 +115,7 @@ def _loads(connections: Sequence[int], seconds: int, options: Sequence[str]) -> 
 
 @contextmanager
 def serving(folder: Path, options: Sequence[str], skills: Path = SAMPLES) -> Iterator[Service]:
-    """Serve skills from a process of its own, or several."""
+    """Serve skills from a process of its own."""
     process = subprocess.Popen(
         [sys.executable, "-m", "skillpager", "serve", str(skills), "--port", "0", *options],
         env={**os.environ, "SKILLPAGER_CACHE_DIR": str(folder / "cache")},

@@ -155,10 +155,10 @@ def _read_argument(base: str, text: str) -> dict[str, object]:
             )
         return {}
     try:
-        return {argument.field: argument.read(text)} if text else {}
+        return {argument.field: float(text)} if text else {}
     except ValueError as error:
         raise SettingsError(
-            f"The strategy {base} takes {argument.kind} as its {argument.field}, not {text!r}: "
+            f"The strategy {base} takes a number as its {argument.field}, not {text!r}: "
             f"write {base}:{argument.sample}."
         ) from error
 

@@ -22,15 +22,7 @@ from skillpager.sections import section_numbers
 from skillpager.sequence_net import SequenceNet
 from skillpager.types import Classification, FloatArray, Fragment, NodeType
 
-# order of the model's outputs
-TYPES = (
-    NodeType.STEP,
-    NodeType.EXAMPLE,
-    NodeType.PARAM,
-    NodeType.PRECONDITION,
-    NodeType.ERROR_HANDLING,
-    NodeType.CONCEPT,
-)
+TYPES = tuple(NodeType)  # order of the model's outputs
 
 MODEL = Path(__file__).parents[1] / "models" / "types" / "types.npz"
 # part of every cache key: raise it with other weights

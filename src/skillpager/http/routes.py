@@ -195,7 +195,7 @@ def _strategy(name: str, family: Family) -> StrategyJson:
         heeds.append("mmr_lambda")
     form: StrategyJson = {"name": name, "heeds": heeds, "argument": None, "problem": None}
     if (argument := family.argument) is not None:
-        form["argument"] = {"name": argument.field, "kind": argument.kind, "sample": argument.sample}
+        form["argument"] = {"name": argument.field, "kind": "a number", "sample": argument.sample}
     try:
         if estimates(make_strategy(name, mmr_lambda=1.0)):
             heeds += ["sufficiency", "fill"]

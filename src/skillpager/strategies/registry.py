@@ -1,20 +1,13 @@
 """A table of the strategies: the name, module, argument and permissions of each."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """The argument of a strategy, as in `name:ARGUMENT`.
-
-    `read` turns text into the value of a field, or raises `ValueError`; `kind` and `sample`, a valid example,
-    are for errors.
-    """
+    """The argument of a strategy, as in `name:ARGUMENT`: a number, for a field; `sample` is a valid one."""
 
     field: str
-    read: Callable[[str], object]
-    kind: str
     sample: str
 
 
@@ -36,20 +29,18 @@ FAMILIES = {
     "topk": Family("baselines.simple:TopK"),
     "full": Family("baselines.simple:Full"),
     # baselines and ablations of the paper
-    "greedy_graph": Family(
-        "baselines.graph:GreedyGraph", argument=Argument("threshold", float, "a number", "0.1")
-    ),
+    "greedy_graph": Family("baselines.graph:GreedyGraph", argument=Argument("threshold", "0.1")),
     "topk_dependency": Family("baselines.graph:TopKDependency"),
     "mmr_graph": Family("baselines.graph:MmrGraph", weighs=True),
     "exec_only": Family("mmr:ExecOnly", weighs=True),
     "concept_only": Family("mmr:ConceptOnly", weighs=True),
-    "density": Family("mmr:Density", weighs=True, argument=Argument("threshold", float, "a number", "0.4")),
+    "density": Family("mmr:Density", weighs=True, argument=Argument("threshold", "0.4")),
     # other methods to compare with
     "head": Family("baselines.simple:Head"),
     "sections": Family("baselines.simple:Sections"),
     "bm25": Family("baselines.bm25:Bm25"),
     "hybrid": Family("baselines.bm25:Hybrid"),
-    "dpp": Family("baselines.diversity:Dpp", argument=Argument("diversity", float, "a number", "0.5")),
-    "msd": Family("baselines.diversity:Msd", argument=Argument("diversity", float, "a number", "0.01")),
-    "cover": Family("baselines.diversity:Cover", argument=Argument("diversity", float, "a number", "0.005")),
+    "dpp": Family("baselines.diversity:Dpp", argument=Argument("diversity", "0.5")),
+    "msd": Family("baselines.diversity:Msd", argument=Argument("diversity", "0.01")),
+    "cover": Family("baselines.diversity:Cover", argument=Argument("diversity", "0.005")),
 }
