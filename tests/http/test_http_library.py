@@ -63,15 +63,6 @@ def test_the_ceiling_of_the_service_is_that_of_every_page(client: httpx.Client) 
     )
 
 
-def test_where_nothing_fits_it_is_said(client: httpx.Client) -> None:
-    form = told(client, "/v1/ask", query="Quel temps fait-il a Tombouctou ?")
-    assert (form["has_fit"], form["parts"]) == (False, [])
-    assert form["text"].startswith("[No skill fits the query: 10 skills searched")
-    form = told(client, "/v1/ask", query=QUERY, max_tokens=5)
-    assert form["least_tokens"] > 5
-    assert form["has_fit"]
-
-
 @pytest.mark.parametrize(
     ("fields", "status", "says"),
     [

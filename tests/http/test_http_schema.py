@@ -16,7 +16,7 @@ from skillpager import SkillPager
 from skillpager.http.options import ServerOptions
 from skillpager.http.problems import ProblemJson
 from skillpager.http.requests import ExpandRequest, PageRequest, ScopeName, StyleName
-from skillpager.http.routes import ExplainedPageJson, GraphJson, OutlineJson, Skills, StrategiesJson
+from skillpager.http.routes import ExplainedPageJson, Skills, StrategiesJson
 from skillpager.json_types import json_type
 from skillpager.types import SCOPES, PageOptions, Style
 
@@ -92,32 +92,21 @@ def test_the_choices_are_those_of_the_library() -> None:
     assert get_args(StyleName) == tuple(Style)
 
 
-def validated(form: Any, answer: httpx.Response) -> Any:
-    """Return an answer as its type reads it; fields that the type does not have are refused, nested ones too."""
-    # a TypedDict takes the configuration of what it stands in, here of a list
-    adapter = TypeAdapter(list[form], config=ConfigDict(extra="forbid", strict=True))
-    return adapter.validate_json(b"[" + answer.content + b"]")[0]
-
-
 @pytest.mark.parametrize(
-    ("form", "path"),
+    ("form", "path", "body"),
     [
-        (json_type(Skills), "/v1/skills"),
-        (OutlineJson, "/v1/skills/kubernetes-debugging/outline"),
-        (GraphJson, "/v1/skills/kubernetes-debugging/graph"),
-        (StrategiesJson, "/v1/strategies"),
-        (ProblemJson, "/v1/nothing"),
+        (json_type(Skills), "/v1/skills", None),
+        (StrategiesJson, "/v1/strategies", None),
+        (ProblemJson, "/v1/nothing", None),
+        (ExplainedPageJson, "/v1/page", {**ASKED, "explain": True}),
     ],
 )
 def test_answers_hold_what_their_types_say_and_nothing_else(
-    client: httpx.Client, form: Any, path: str
+    client: httpx.Client, form: Any, path: str, body: dict[str, Any] | None
 ) -> None:
-    answer = client.get(path)
-    assert validated(form, answer) == answer.json()
-
-
-def test_pages_hold_what_their_type_says_and_nothing_else(client: httpx.Client) -> None:
-    answer = client.post("/v1/page", json={**ASKED, "explain": True})
-    told = validated(ExplainedPageJson, answer)
-    assert set(told) == set(ExplainedPageJson.__annotations__)
+    answer = client.request("POST" if body else "GET", path, json=body)
+    # a TypedDict takes the configuration of what it stands in, here of a list
+    adapter = TypeAdapter(list[form], config=ConfigDict(extra="forbid", strict=True))
+    told = adapter.validate_json(b"[" + answer.content + b"]")[0]
     assert told == answer.json()
+    assert body is None or set(told) == set(form.__annotations__)
