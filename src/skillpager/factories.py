@@ -134,7 +134,19 @@ def make_strategy(name: str, *, mmr_lambda: float) -> Strategy:
         return own
     family = FAMILIES[base]
     values: dict[str, object] = {"mmr_lambda": mmr_lambda} if family.weighs else {}
-    values |= _read_argument(base, text)
+    if text and (argument := family.argument) is None:
+        raise SettingsError(
+            f"The strategy {base} takes no argument such as {text!r}: write {base} alone; max_nodes and "
+            "max_tokens set how much a page may hold."
+        )
+    if text and argument:
+        try:
+            values[argument.field] = float(text)
+        except ValueError as error:
+            raise SettingsError(
+                f"The strategy {base} takes a number as its {argument.field}, not {text!r}: "
+                f"write {base}:{argument.sample}."
+            ) from error
     module, _, kind = family.place.partition(":")
     make = getattr(importlib.import_module(f"skillpager.strategies.{module}"), kind)
     try:
@@ -142,25 +154,6 @@ def make_strategy(name: str, *, mmr_lambda: float) -> Strategy:
     except ValueError as error:
         raise SettingsError(f"The strategy {name} cannot be used: {error}.") from error
     return strategy
-
-
-def _read_argument(base: str, text: str) -> dict[str, object]:
-    """Return the field that the argument of a strategy sets; empty without one."""
-    argument = FAMILIES[base].argument
-    if argument is None:
-        if text:
-            raise SettingsError(
-                f"The strategy {base} takes no argument such as {text!r}: write {base} alone; max_nodes and "
-                "max_tokens set how much a page may hold."
-            )
-        return {}
-    try:
-        return {argument.field: float(text)} if text else {}
-    except ValueError as error:
-        raise SettingsError(
-            f"The strategy {base} takes a number as its {argument.field}, not {text!r}: "
-            f"write {base}:{argument.sample}."
-        ) from error
 
 
 def make_store(settings: Settings, place: Path | str | None = None) -> SqlStore:
@@ -239,7 +232,6 @@ def _import_named(kind: PartKind, name: str) -> Any:
 
 
 def _load_entry_point(kind: PartKind, name: str) -> Any:
-    """Return what the entry point of that name stands for."""
     from importlib.metadata import entry_points  # slow to import, and rarely needed
 
     values = {entry.value: entry for entry in entry_points(group=kind.group, name=name)}

@@ -310,8 +310,7 @@ class Builder:
     def for_strategy(self, strategy: Strategy) -> "Builder":
         """Return the builder of the index that a strategy picks from: this one, or one with other embeddings.
 
-        Raises:
-            StrategyError: Neither this encoder nor the built-in one makes them.
+        If neither this encoder nor the built-in one makes them, that is a `StrategyError`.
         """
         # asking for the attribute takes a fiftieth of the time of `isinstance` with a Protocol
         rows: str | None = getattr(strategy, "embedding", None)
@@ -377,10 +376,8 @@ def rows_of(
 def embed(encoder: Encoder, fragments: Sequence[Fragment], form: str) -> FloatArray:
     """Return `(len(fragments), encoder.dim)` float32, C-contiguous unit rows in the order of fragments.
 
-    In the form `context`, an encoder that can reads each fragment in its document.
-
-    Raises:
-        ValueError: The encoder returns the wrong number of rows, or rows of the wrong length.
+    In the form `context`, an encoder that can reads each fragment in its document. Rows of another shape are
+    a `ValueError`.
     """
     if form == "context" and hasattr(encoder, "encode_in_context"):
         rows: FloatArray = encoder.encode_in_context(fragments)

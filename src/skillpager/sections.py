@@ -120,13 +120,8 @@ def folded(title: str) -> str:
 def embedded_text(fragment: Fragment, form: str) -> str:
     """Return the text that an encoder embeds for a fragment, unless it reads documents as a whole.
 
-    Args:
-        fragment: The fragment.
-        form: `bare` for its text; `heading` for its heading path, a line break and its text; `context`
-            for the same with the lead-in of its list or table in between, unless the text contains it.
-
-    Raises:
-        ValueError: `form` is unknown.
+    The form is `bare` for its text; `heading` for its heading path, a line break and its text; `context`
+    for the same with the lead-in of its list or table in between, unless the text contains it.
     """
     if form not in TEXT_FORMS:
         raise ValueError(f"form must be one of {', '.join(TEXT_FORMS)}, not {form!r}")

@@ -139,15 +139,11 @@ def _part(setting: str, value: object) -> str:
     return _text(value)
 
 
-def check_library(name: str) -> str:
+def check_library(name: object) -> str:
     """Return the name of a library; raise a `ValueError` if it is not valid."""
-    if not _LIBRARY.fullmatch(name):
+    if not (isinstance(name, str) and _LIBRARY.fullmatch(name)):
         raise ValueError("it must be up to 64 letters, digits, dots, hyphens and underscores")
     return name
-
-
-def _library(value: object) -> str:
-    return check_library(_text(value))
 
 
 def _set(read: Reader, default: object = None, *, project: bool = False) -> Any:
@@ -197,7 +193,7 @@ class Settings:
         default_factory=lambda: platformdirs.user_cache_path(APP), metadata={"read": _path, "project": False}
     )
     store: str | None = _set(_text)
-    library: str = _set(_library, DEFAULT_LIBRARY)
+    library: str = _set(check_library, DEFAULT_LIBRARY)
     skills_dir: tuple[Path, ...] = _set(_list(os.pathsep, _path), ())
     trusted: tuple[Path, ...] = _set(_list(os.pathsep, _path), ())
     licences: tuple[str, ...] = _set(_list(",", _text), ())

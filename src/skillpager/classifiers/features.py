@@ -46,9 +46,10 @@ def describe(fragments: Sequence[Fragment]) -> FloatArray:
         text = fragment.text[:CUE_CHARS]
         chars, lines = max(1, len(text)), text.count("\n") + 1
         path = fragment.heading_path
-        titles = [
-            cues_of.get(title) or cues_of.setdefault(title, _heading_cues(title)) for title in path or ("",)
-        ]
+        for title in path:
+            if title not in cues_of:
+                cues_of[title] = [bool(cue.search(title)) for cue in _HEADING]
+        titles = [cues_of[title] for title in path or ("",)]
         context = fragment.list_context
         rows.append(
             [
@@ -72,7 +73,3 @@ def describe(fragments: Sequence[Fragment]) -> FloatArray:
             ]
         )
     return np.array(rows, dtype=np.float32).reshape(len(fragments), len(NAMES))
-
-
-def _heading_cues(title: str) -> list[bool]:
-    return [bool(cue.search(title)) for cue in _HEADING]

@@ -200,7 +200,6 @@ def _replace_listing(options: InstallOptions) -> None:
 
 
 def _make_change(change: Change, host: Host, options: InstallOptions) -> None:
-    """Show a change, ask, and make it."""
     if _is_agreed(change, options):
         write(change)
         note(f"{change.path} changed: restart {host.title} if it is running.")

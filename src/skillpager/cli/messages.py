@@ -168,7 +168,6 @@ def _flattened(command: Callable[..., None]) -> tuple[list[Parameter], dict[str,
 
 
 def _shown(error: Exception) -> SkillPagerError | OSError:
-    """Return the error to print for an exception."""
     if isinstance(error, SkillPagerError):
         return error
     if isinstance(error, OSError):

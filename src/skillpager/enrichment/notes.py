@@ -43,11 +43,8 @@ def digest_of(node: Node) -> str:
 def notes_in(data: object, digests: Mapping[str, str] | None = None) -> tuple[Notes, list[str]]:
     """Return the notes in untrusted JSON, and why entries are left out, each after the id of its node.
 
-    The JSON is `{"nodes": [{"id", "asks", "with"}, …]}`; without `digests` by id, digests stand in place of
-    ids.
-
-    Raises:
-        ValueError: There is no list of nodes.
+    The JSON is `{"nodes": [{"id", "asks", "with"}, …]}`, else a `ValueError`. Without `digests` by id,
+    digests stand in place of ids.
     """
     if not (isinstance(data, dict) and isinstance(data.get("nodes"), list)):
         raise ValueError('there is no list of "nodes" in it')

@@ -104,12 +104,7 @@ def diff(change: Change) -> str:
 
 
 def write(change: Change) -> None:
-    """Make the change, if the file still is as it was.
-
-    Raises:
-        SettingsError: The file is read-only, or another program has changed it since.
-        OSError: It cannot be written; the old content is still there.
-    """
+    """Make the change; a `SettingsError` if the file is read-only, or was changed by another program."""
     mode = PRIVATE if change.private else None
     if change.path.exists():
         mode = stat.S_IMODE(change.path.stat().st_mode)

@@ -105,7 +105,6 @@ EDITORS: Mapping[str, Editor] = {"jsonc": jsonc, "toml": toml}
 
 
 def _read_hosts(table: str) -> tuple[Host, ...]:
-    """Return the agents of a table of `hosts.toml`, which is beside this file."""
     text = files(__package__).joinpath("hosts.toml").read_text(encoding="utf-8")
     return tuple(Host(**row) for row in tomllib.loads(text)[table])
 

@@ -8,7 +8,7 @@ else.
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -102,7 +102,7 @@ def with_value(text: str, path: Path, value: JsonValue) -> str:
         changed = _inserted(
             text, root, owner, "" if isinstance(key, int) else f"{json.dumps(key)}: ", new, unit
         )
-    if not _holds(changed, expected):
+    if not holds(read, changed, expected):
         raise EditError("the entry cannot be added without changing something else")
     return changed
 
@@ -117,7 +117,7 @@ def without_value(text: str, path: Path) -> str:
     owner = _owners(text, path)[-1]
     if found := owner.find(path[-1]):
         for changed in _removals(text, owner, found):
-            if _holds(changed, expected):
+            if holds(read, changed, expected):
                 return changed
     raise EditError("the entry cannot be removed without changing something else")
 
@@ -204,7 +204,8 @@ def _behind_trivia(text: str, offset: int) -> int:
     return match.end() if match else offset
 
 
-def _holds(text: str, expected: JsonValue) -> bool:
+def holds(read: Callable[[str], object], text: str, expected: object) -> bool:
+    """Return whether a text, read by a function that raises `EditError`, is what is expected."""
     try:
         return read(text) == expected
     except EditError:

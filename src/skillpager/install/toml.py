@@ -9,7 +9,7 @@ import re
 import tomllib
 from typing import Any
 
-from skillpager.install.jsonc import EditError, JsonValue, Path, newline_of
+from skillpager.install.jsonc import EditError, JsonValue, Path, holds, newline_of
 
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 _PLACE = re.compile(r"\(at line (\d+), column (\d+)\)|\(at end of document\)")
@@ -44,7 +44,7 @@ def with_value(text: str, path: Path, value: JsonValue) -> str:
     if isinstance(value, dict):
         lines += [f"{_key(key)} = {_rendered(item)}" for key, item in value.items()]
     changed = base + gap + "".join(line + newline for line in lines)
-    if not isinstance(held, dict) or not _holds(changed, {**data, container: {**held, name: value}}):
+    if not isinstance(held, dict) or not holds(read, changed, {**data, container: {**held, name: value}}):
         raise EditError(
             f"{container!r} is not written as tables, so none can be added: write [{container}.NAME] headers"
         )
@@ -67,7 +67,7 @@ def without_value(text: str, path: Path) -> str:
             lines.pop()
         changed = before + changed[start + len("".join(lines)) :]
     others = {key: value for key, value in expected.items() if key != path[0]}
-    if not _holds(changed, expected) and (held or not _holds(changed, others)):
+    if not holds(read, changed, expected) and (held or not holds(read, changed, others)):
         raise EditError(f"{path[-1]!r} is not written as a table with a header of its own: remove it by hand")
     return changed
 
@@ -75,13 +75,6 @@ def without_value(text: str, path: Path) -> str:
 def is_empty(text: str) -> bool:
     """Return True if the text holds nothing, not even a comment."""
     return not text.strip()
-
-
-def _holds(text: str, expected: dict[str, Any]) -> bool:
-    try:
-        return read(text) == expected
-    except EditError:
-        return False
 
 
 def _tables(text: str, path: tuple[str | int, ...]) -> list[tuple[int, int]]:

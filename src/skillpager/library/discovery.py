@@ -92,12 +92,7 @@ class FoundSkill:
         return self.path if self.published is None else self.published.read(scope)
 
     def read(self, *, scope: str, max_bytes: int = MAX_SKILL_BYTES) -> Skill:
-        """Return the skill with its text.
-
-        Raises:
-            SkillError: It cannot be read, or is not in its store any more.
-            StoreError: The store cannot be read.
-        """
+        """Return the skill with its text; a `SkillError` or `StoreError` says why it cannot be read."""
         source = self.source(scope)
         return source if isinstance(source, Skill) else read_skill(source, scope=scope, max_bytes=max_bytes)
 
@@ -271,10 +266,7 @@ def _stamps_of(path: Path) -> FileStamps | None:
 def locate(skill: str, folders: Callable[[], Sequence[Path]]) -> Path:
     """Return `skill` as a path if it exists or looks like one, else the path of the skill of this name.
 
-    `folders` is not called for a path.
-
-    Raises:
-        SkillError: The name is empty, or there is no skill of this name; similar names are listed.
+    `folders` is not called for a path. A name that no skill has is a `SkillError` with similar names.
     """
     if not skill.strip():
         raise SkillError(

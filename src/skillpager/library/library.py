@@ -168,8 +168,7 @@ class Library:
     def skill(self, name: str, *, for_model: bool = False) -> FoundSkill:
         """Return the skill of this name; `for_model` refuses one that only the user may start.
 
-        Raises:
-            UnknownSkillError: There is none, it cannot be read, or it is not for a model.
+        An `UnknownSkillError` says that there is none, it cannot be read, or it is not for a model.
         """
         found, usable = self._listed()
         if skill := usable.get(name):

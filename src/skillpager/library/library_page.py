@@ -59,14 +59,9 @@ class LibraryPageOptions(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class SkillPart:
-    """The part of a page that is of one skill.
+    """The part of a page that is of one skill, and the chance that the query needs it.
 
-    Attributes:
-        skill: The skill.
-        chance: The chance that the query needs it.
-        page: The part as a page.
-        key: Key of the index of its nodes.
-        show: Command that reads its lines; empty if there is none.
+    `key` is that of the index of its nodes, `show` the command that reads its lines, empty without one.
     """
 
     skill: FoundSkill = field(metadata=INLINE)
@@ -88,14 +83,7 @@ class RefusalReason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A routed skill without a part of the page, and why.
-
-    Attributes:
-        skill: The skill.
-        chance: The chance that the query needs it.
-        reason: Why it has no part.
-        detail: The reason in a sentence.
-    """
+    """A routed skill without a part of the page, and why; `detail` is the reason in a sentence."""
 
     skill: FoundSkill = field(metadata=INLINE)
     chance: float = field(metadata=ROUNDED)
@@ -197,8 +185,6 @@ def _names(skills: Sequence[FoundSkill]) -> str:
 
 
 class _PageMaker:
-    """Makes the page of one call."""
-
     def __init__(self, pager: "SkillPager", query: str, options: LibraryPageOptions) -> None:
         from skillpager.pages.assemble import choose_budget  # numpy, which a list of names need not load
 

@@ -132,10 +132,8 @@ class _Block:
 def split_blocks(text: str, body_start: int, *, file: str = "The text") -> list[Piece]:
     """Return the pieces and headings of a body in document order, without blank space.
 
-    Offsets count from the start of `text`, which is a whole file; errors name its path.
-
-    Raises:
-        SkillError: There are more than `MAX_PIECES`, or more than a text of this length should have.
+    Offsets count from the start of `text`, which is a whole file. More pieces than `MAX_PIECES`, or than a
+    text of this length should have, are a `SkillError` that names its path.
     """
     body = text[body_start:]
     lines = Lines(body)

@@ -210,10 +210,7 @@ def parse_blocks(
     """Yield the tokens of each top-level block: CommonMark with tables, inline content left unparsed.
 
     There are no closing tokens: the level of a token says how deep it is. Definitions of links have none;
-    `env` collects them, as in markdown-it.
-
-    Raises:
-        SkillError: A block has too many parts; the error names the file and the line in it.
+    `env` collects them, as in markdown-it. A block of too many parts is a `SkillError` with file and line.
     """
     # as `MarkdownIt.parse` does, but block by block, so that memory holds the tokens of one
     parser = block_parser()

@@ -146,9 +146,6 @@ def find_entry(path: Path) -> Path:
 
     In a folder, `SKILL.md` may be a link to a file of that folder or to the `SKILL.md` of another skill. A
     link to any other file would let a stranger's skill show what its reader may read.
-
-    Raises:
-        SkillError: Neither is there, or it is not a regular file.
     """
     try:
         if path.is_dir():

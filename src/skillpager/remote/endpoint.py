@@ -95,18 +95,12 @@ class Endpoint:
         return f"{parts.netloc.lower()}{parts.path.removesuffix('/v1')}/{self.model}"
 
     def post(self, resource: Literal["chat", "embeddings"], body: Mapping[str, Any]) -> object:
-        """Return the decoded JSON answer to one request.
-
-        Raises:
-            EndpointError: No usable answer came, however often the request was repeated.
-            MissingExtraError: The `openai` package is not installed.
-        """
+        """Return the decoded JSON answer to one request, which is repeated; else an `EndpointError`."""
         package = require_extra("openai", extra="openai", purpose=self._purpose)
         with self._lock:
             client = self._client
-        create = (
-            client.chat.completions if resource == "chat" else client.embeddings
-        ).with_raw_response.create
+        named = client.chat.completions if resource == "chat" else client.embeddings
+        create = named.with_raw_response.create
         # `from None` each time: what a server says may repeat the key
         try:
             content = create(model=self.model, **body).http_response.content

@@ -312,6 +312,5 @@ def _read_address(address: str) -> dict[str, Any]:
 
 
 def _one(connection: Connection, statement: str) -> Any:
-    """Return the only value of a statement."""
     row = connection.execute(statement).fetchone()
     return row and row[0]

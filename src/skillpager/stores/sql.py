@@ -146,7 +146,9 @@ class SqlStore(ABC):
                 *(skill.name, len(data), self.max_bytes, self.place),
             )
             return
-        shown = map(_storable, (skill.name, str(skill.root or "")))
+        # columns that are only listed: what no database can hold is escaped
+        listed = (text.encode(errors="backslashreplace") for text in (skill.name, str(skill.root or "")))
+        shown = (text.decode().replace("\0", "\\x00") for text in listed)
         values = (index.key, *shown, len(index.nodes), len(data), time.time(), _checksum(data), data)
         statements: list[tuple[str, Sequence[object]]] = [(_INSERT, values)]
         if self.max_bytes is not None:
@@ -191,11 +193,6 @@ def _check(data: object, checksum: str) -> None:
 
 def _checksum(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
-
-
-def _storable(text: str) -> str:
-    """Return a text for a column that is only listed: what no database can hold is escaped."""
-    return text.encode(errors="backslashreplace").decode().replace("\0", "\\x00")
 
 
 def encode(index: SkillIndex) -> bytes:
@@ -308,5 +305,4 @@ def _node(ordinal: int, files: Sequence[SourceFile], paths: Sequence[tuple[str, 
 
 
 def _located(file: SourceFile, start_line: int, end_line: int, start: int, end: int) -> tuple[Span, str]:
-    """Return a span and the text at it."""
     return Span(file.path, start_line, end_line, start, end), file.text[start:end]

@@ -156,9 +156,7 @@ class WordIndex:
     def update(self, wanted: Collection[int], read: Read) -> None:
         """Bring the index in step with a library: wanted keys that it lacks are read, others deleted.
 
-        Raises:
-            WordIndexError: The index cannot be read or written.
-            StoreError: Another process has written for too long.
+        A process that writes for too long is a `StoreError`, any other fault a `WordIndexError`.
         """
         with self._lock, index_faults(self.folder):
             index = self._open()

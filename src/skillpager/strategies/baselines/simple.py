@@ -132,5 +132,4 @@ def section_scores(index: SkillIndex, sections: list[list[int]], query: Query) -
 
 
 def _most_relevant(section: list[int], picker: Picker) -> list[int]:
-    """Return the nodes of a section, the most relevant first."""
     return [section[place] for place in falling(picker.relevance[section])]
