@@ -25,7 +25,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from fnmatch import fnmatch
-from itertools import accumulate, zip_longest
+from itertools import zip_longest
 from pathlib import Path
 
 import pytest
@@ -51,7 +51,7 @@ CORE = {
 SHARED = ("tests/test_pager.py", "tests/test_sections.py")
 LEAST_SHARE = 0.95
 TEST_SECONDS = 8  # of tests for one mutant, the fastest first
-CPU_SECONDS, CPU_FACTOR = 3, 5  # a mutant with which a test computes so much longer is in a loop
+CPU_SECONDS, CPU_FACTOR = 10, 5  # a mutant with which a test computes so much longer is in a loop
 
 TYPES, KILLED, TIMEOUT, SURVIVED = "types", "killed", "timeout", "survived"
 
@@ -184,6 +184,15 @@ def run_tests(runner: "Runner", tests: Sequence[str]) -> int:
         return int(pytest.main([*options, *SHARED, *tests], plugins=[runner]))
 
 
+@dataclass(frozen=True, slots=True)
+class Traced:
+    """A test without mutants: its seconds beside those of shared fixtures, these, and its functions."""
+
+    seconds: float
+    fixtures: frozenset[str]
+    called: frozenset[str]
+
+
 @dataclass(eq=False)
 class Runner:
     """A pytest plugin that runs the mutants instead of the tests."""
@@ -205,14 +214,22 @@ class Runner:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_fixture_setup(self, fixturedef: pytest.FixtureDef[object]) -> Iterator[object]:
-        """Record the functions that a fixture calls apart: every test that uses it depends on them."""
-        outer, self.current = self.current, self.hits[f"{fixturedef.baseid}::{fixturedef.argname}"]
+        """Record the functions that a fixture calls apart: every test that uses it depends on them.
+
+        So is the time of one that several tests share, which a mutant's first test of them takes again.
+        """
+        name = f"{fixturedef.baseid}::{fixturedef.argname}"
+        outer, self.current = self.current, self.hits[name]
+        start = time.process_time()
         try:
             return (yield)
         finally:
             self.current = outer
+            if fixturedef.scope != "function":
+                self.shared[name] = time.process_time() - start
 
     current: set[str] = field(default_factory=set)
+    shared: dict[str, float] = field(default_factory=dict)
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         """Try every mutant with the tests that call its function."""
@@ -225,11 +242,14 @@ class Runner:
         for count, mutant in enumerate(self.mutants, 1):
             function = mutant.name.rpartition("__mutmut_")[0]
             of_function = killers[function]
-            calling = [(seconds, test) for test, (seconds, called) in tests.items() if function in called]
-            calling.sort(key=lambda each: (-of_function[each[1]], *each))  # killers tend to kill again
-            total = [0.0, *accumulate(seconds for seconds, _ in calling)]
-            first = [each for each, before in zip(calling, total, strict=False) if before < TEST_SECONDS]
-            outcome, killer = _try(mutant, [(items[test], seconds) for seconds, test in first])
+            calling = [test for test, traced in tests.items() if function in traced.called]
+            calling.sort(key=lambda test: (-of_function[test], self._seconds(tests[test]), test))
+            first, done, total = [], frozenset[str](), 0.0  # killers, which tend to kill again, come first
+            for test in calling:
+                if total < TEST_SECONDS:
+                    first.append((items[test], seconds := self._seconds(tests[test], done)))
+                    total, done = total + seconds, done | tests[test].fixtures
+            outcome, killer = _try(mutant, first)
             of_function[killer] += outcome == KILLED
             self.results[mutant.key] = [outcome, killer]
             if count % 20 == 0 or count == len(self.mutants):
@@ -239,8 +259,12 @@ class Runner:
                 sys.stderr.write(f"{count}/{len(self.mutants)}, {alive} survived, {minutes:.1f} min\n")
         return True
 
-    def _trace(self, session: pytest.Session) -> dict[str, tuple[float, set[str]]]:
-        """Return duration and called functions of each test, from one run of all tests in a child."""
+    def _seconds(self, traced: Traced, done: frozenset[str] = frozenset()) -> float:
+        """Return the time of a test, with its shared fixtures but those that are done."""
+        return traced.seconds + sum(self.shared[each] for each in traced.fixtures - done)
+
+    def _trace(self, session: pytest.Session) -> dict[str, Traced]:
+        """Return what each test takes and calls, from one run of all tests in a child; set `shared`."""
         trace = BUILD / "trace.json"
         trace.unlink(missing_ok=True)
         if not (child := os.fork()):
@@ -249,24 +273,24 @@ class Runner:
             found = {}
             for item, following in zip(session.items, [*session.items[1:], None], strict=True):
                 self.current = set()
-                start = time.process_time()
+                start = time.process_time() - sum(self.shared.values())
                 if failure := _failure(item, following):
                     sys.stderr.write(f"{item.nodeid} fails without a mutant and is left out:\n{failure}\n")
                     continue
-                seconds = time.process_time() - start
+                seconds = time.process_time() - sum(self.shared.values()) - start
                 fixtures = item._fixtureinfo.name2fixturedefs.values()
                 used = {f"{each.baseid}::{each.argname}" for several in fixtures for each in several}
-                found[item.nodeid] = (
-                    seconds,
-                    sorted(self.current.union(*(self.hits[each] for each in used))),
-                )
-            trace.write_text(json.dumps(found))
+                called = self.current.union(*(self.hits[each] for each in used))
+                found[item.nodeid] = (seconds, sorted(used & self.shared.keys()), sorted(called))
+            trace.write_text(json.dumps([found, self.shared]))
             os._exit(0)
         os.waitpid(child, 0)
         if not trace.exists():
             raise pytest.UsageError("the tests do not pass on the unchanged code")
+        found, self.shared = json.loads(trace.read_text())
         return {
-            test: (seconds, set(called)) for test, (seconds, called) in json.loads(trace.read_text()).items()
+            test: Traced(seconds, frozenset(fixtures), frozenset(called))
+            for test, (seconds, fixtures, called) in found.items()
         }
 
 
