@@ -1,6 +1,5 @@
 """Runs of the fuzzer: many inputs of one kind, in this process or shared among several."""
 
-from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
@@ -41,23 +40,17 @@ class Figures:
 
     Attributes:
         count: Number of inputs.
-        characters: Number of characters of all inputs.
-        refused: Number of inputs refused with a `SkillPagerError`, by class.
         slowest: CPU microseconds a character of the slowest input of `TIMED_CHARS` or more, and its number.
         failures: Number, problem and text of inputs that broke an invariant.
     """
 
     count: int = 0
-    characters: int = 0
-    refused: Counter[str] = field(default_factory=Counter)
     slowest: tuple[float, int] = (0.0, 0)
     failures: list[tuple[int, str, str]] = field(default_factory=list)
 
     def add(self, other: "Figures") -> None:
         """Add the figures of other inputs."""
         self.count += other.count
-        self.characters += other.characters
-        self.refused += other.refused
         self.slowest = max(self.slowest, other.slowest)
         self.failures += other.failures
 
@@ -109,12 +102,10 @@ def _texts(pool: Path | None) -> list[str]:
 def _guarded(number: int, text: str, figures: Figures, work: Callable[[], None]) -> None:
     """Run the checks of one input; whatever but a `SkillPagerError` comes out is a failure."""
     figures.count += 1
-    figures.characters += len(text)
     try:
         with cpu_limit(TIME_LIMIT):
             work()
     except SkillPagerError as error:
-        figures.refused[type(error).__name__] += 1
         if not str(error).strip():
             figures.failures.append((number, "an error without a message", text))
     except KeyboardInterrupt:

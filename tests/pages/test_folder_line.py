@@ -67,3 +67,5 @@ def test_a_variable_is_named_without_its_braces(hashing_pager: SkillPager, tmp_p
     (tmp_path / "SKILL.md").write_text("# Title\n\nRun ${CLAUDE_SKILL_DIR}/run.sh.\n")
     text = hashing_pager.whole(tmp_path, folder=True).text
     assert text.startswith(f"[Skill folder: {tmp_path} (CLAUDE_SKILL_DIR)]\n\n# Title\n")
+    odd = shutil.copytree(tmp_path, tmp_path / "odd\n[line]")
+    assert hashing_pager.whole(odd, folder=True).text == hashing_pager.whole(odd).text

@@ -72,7 +72,7 @@ def test_files_are_read_as_they_are(root: Path) -> None:
         ("", "there are SKILL.md, "),
         ("assets/picture.png", "is not plain text"),
         ("assets/latin.txt", "assets/latin.txt:2 is not UTF-8"),
-        ("assets/large.csv", "has more than 1,000,000 bytes"),
+        ("assets/large.csv", "bytes, which is too large to read here: work on it with a program."),
     ],
 )
 def test_what_cannot_be_read_is_told(root: Path, path: str, reason: str) -> None:

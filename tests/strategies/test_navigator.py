@@ -18,6 +18,7 @@ from skillpager import SkillPager
 from skillpager.errors import StrategyError
 from skillpager.pages.assemble import NodeMeter
 from skillpager.sections import sections_of
+from skillpager.strategies.navigator import notes as of_notes
 from skillpager.strategies.navigator import strategy as module
 from skillpager.strategies.navigator.features import COVERAGE_NAMES, GROUPS, NAMES, IndexFeatures, features_of
 from skillpager.strategies.navigator.strategy import (
@@ -34,7 +35,7 @@ from skillpager.strategies.navigator.strategy import (
 )
 from skillpager.strategies.navigator.structure import required_context
 from skillpager.strategies.picking import cosines
-from skillpager.types import Budget, FloatArray, ListContext, Query, SkillIndex, SkipReason
+from skillpager.types import Budget, FloatArray, IndexNotes, ListContext, Query, SkillIndex, SkipReason
 from strategy_cases import index_with, indifferent, ordinals, reasons, run
 
 SAMPLE = SAMPLES / "postgres-backup"
@@ -567,3 +568,26 @@ def test_tokens_of_a_page_for_a_short_query_have_a_price_of_their_own(terms: int
     assert model_of().price_of(query, 2000, lean=True) == pytest.approx(1.6 * price)
     # a larger skill has cheaper tokens
     assert model_of().price_of(query, 8000, lean=False) == pytest.approx(price / 4**SIZE_EXPONENT)
+
+
+def test_notes_move_needs_by_their_nearest_ask_and_keep_the_sum() -> None:
+    # two asks of node 0 and one of node 1; node 2 is asked for nothing
+    rows = np.array([[0.8, 0.6], [0.2, 0.96**0.5], [0.5, 0.75**0.5]], np.float32)
+    along = np.array([[0, 3], [1, 4]])  # node 3 must come with node 0; node 4 is needed more than node 1
+    notes = IndexNotes(np.arange(3), rows, np.array([0, 0, 1]), along)
+    needs = np.array([0.3, 0.2, 0.4, 0.01, 0.9, 0.0, 1.0])
+    query = Query("q", np.array([0.6, 0.8], np.float32), (Query("c", np.array([1, 0], np.float32)),))
+    nearest = np.array([0.96, 0.5 * 0.6 + 0.75**0.5 * 0.8, 0.12 + 0.96**0.5 * 0.8])
+
+    def odds(chances: FloatArray) -> FloatArray:
+        clipped = chances.clip(1e-6, 1 - 1e-6)
+        return np.log(clipped / (1 - clipped))
+
+    moved = odds(needs)
+    moved[:3] += of_notes.ASK_WEIGHT * (nearest - nearest.mean())
+    moved[3] = moved[0] - of_notes.ALONG_STEP
+    found = of_notes.needs_with_notes(needs, notes, query)
+    assert found.sum() == pytest.approx(needs.sum(), abs=1e-5)
+    shift = odds(found)[:5] - moved[:5]
+    assert shift == pytest.approx(np.full(5, shift[0]), abs=1e-4)
+    assert 0 <= found[5] < found[3] < found[6] < 1

@@ -82,11 +82,8 @@ def test_a_kill_never_harms_the_store(
             assert pages_of(tmp_path, PAGED, stored=True) == expected
     with closing(SqliteStore(tmp_path)) as store:
         assert store.verify() == []
-        entries = len(store.entries())
     assert {path.name for path in tmp_path.iterdir()} <= {"index.db", "index.db-wal", "index.db-shm"}
     torture.record(f"kill -9 while {what}", count, "times")
-    torture.record(f"kill -9 while {what}: damaged stores, wrong pages", 0)
-    torture.record(f"kill -9 while {what}: indexes in the store at the end", entries)
 
 
 def test_a_kill_while_publishing_leaves_every_skill_old_or_new(
@@ -116,7 +113,6 @@ def test_a_kill_while_publishing_leaves_every_skill_old_or_new(
             before = {}
     assert changes > count // 4, "kills came before any change"
     torture.record("kill -9 while publishing", count, "times")
-    torture.record("kill -9 while publishing: skills neither old nor new, damaged indexes", 0)
     torture.record("kill -9 while publishing: kills after a change", changes, "times")
 
 
@@ -144,14 +140,10 @@ def test_a_kill_never_leaves_half_a_configuration_file(
         allowed[file] = {BEFORE[suffix], after}
     count = torture.amount(*AMOUNTS["installing"])
     seen: dict[Path, set[str]] = {file: set() for file in allowed}
-    left: list[int] = []
     for _ in kill_often("installing", tmp_path, count, processes):
         for file, texts in allowed.items():
             seen[file].add(text := file.read_text(encoding="utf-8"))
             assert text in texts
-        left.append(len(list(tmp_path.rglob("*.tmp"))))
     for file, texts in allowed.items():
         assert len(seen[file]) == len(texts) or count < 100, "no kill met a change"
     torture.record("kill -9 while installing", count, "times")
-    torture.record("kill -9 while installing: configuration files that were neither old nor new", 0)
-    torture.record("kill -9 while installing: temporary files left behind", left[-1])
