@@ -30,7 +30,7 @@ from skillpager.pages.assemble import make_page
 from skillpager.pages.render import PageRenderer
 from skillpager.sequence_net import SequenceNet
 from skillpager.strategies.navigator.features import GROUPS, QUERY_KINDS, IndexFeatures
-from skillpager.strategies.navigator.strategy import Navigator, NeedModel
+from skillpager.strategies.navigator.strategy import Limits, Navigator, NeedModel
 from skillpager.tokens import default_counter
 from skillpager.types import Budget, FloatArray, Query, Style
 from train import Split, embedding, encode, make_cases, read_unseen, splits_of
@@ -161,8 +161,7 @@ def measure(
                     SequenceNet({}),
                     embedding(),
                     scale if variant.calibrated else (1.0, 0.0),
-                    chance=None,
-                    price=np.ones((2, len(QUERY_KINDS))),
+                    limits=Limits(None, np.ones((2, len(QUERY_KINDS)))),
                     breadth=(np.zeros(DIM, np.float32), 0.0),
                     known={case.query.text: logits[case.asked.query.id] for case in mine},
                 ),

@@ -21,11 +21,12 @@ from skillpager.bench.data.records import LineRange, TypedRange
 from skillpager.bench.judge.node_types import label_fragments
 from skillpager.classifiers.local import TYPES
 from skillpager.encoders.builtin import BuiltinEncoder
+from skillpager.enrichment.notes import NodeNotes, digest_of, notes_on
 from skillpager.parsing.fragments import split_skill
 from skillpager.parsing.lines import LINE_END
 from skillpager.parsing.skill import skill_from_files
 from skillpager.strategies.navigator.lexical import clauses_of
-from skillpager.types import FloatArray, Fragment, Heading, Query, Skill
+from skillpager.types import FloatArray, Fragment, Heading, IndexNotes, Query, Skill, SkillIndex
 
 TEXT_FORM = "context"
 # what a node that only helps is worth beside one that is needed; 0 would make it as wrong as any other
@@ -165,6 +166,20 @@ def readers_notes() -> Mapping[str, list[tuple[int, int, list[str], list[int]]]]
     """Return by SHA-256 of a document, for each node: lines, asks, and ordinals of what comes with it."""
     lines = ASKS.read_text(encoding="utf-8").splitlines()
     return {record["sha256"]: record["nodes"] for record in map(json.loads, lines)}
+
+
+def notes_of(example: Example, index: SkillIndex, encoder: BuiltinEncoder, folder: Path) -> IndexNotes | None:
+    """Return the notes of readers on the nodes of a skill, kept in a folder; None where none were written."""
+    sha256 = example.document.provenance.sha256
+    written = readers_notes().get(sha256, [])
+    if len(written) != len(index.nodes):
+        return None
+    digests = [digest_of(node) for node in index.nodes]
+    notes = {
+        digest: NodeNotes(tuple(asks), tuple(digests[other] for other in along))
+        for digest, (_, _, asks, along) in zip(digests, written, strict=True)
+    }
+    return notes_on(index, notes, encoder, folder / f"{sha256}.npz")
 
 
 def _asks(document: Document, count: int) -> Iterable[Asked]:

@@ -15,31 +15,16 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from data import Example, load, readers_notes
+from data import Example, load
 from promise import ANSWERED
 from skillpager.bench.judge.judges import judge_evidence
-from skillpager.encoders.builtin import ENCODER_ID, BuiltinEncoder
-from skillpager.enrichment.notes import NodeNotes, digest_of, notes_on
 from skillpager.pages.assemble import NodeMeter
 from skillpager.strategies.navigator.strategy import Navigator, NeedModel
 from skillpager.types import Budget, SkillIndex
-from train import Split, is_typical, make_cases, read_unseen, splits_of
+from train import Split, is_typical, make_cases, notes_of_fold, read_unseen, splits_of
 from train_navigator import Case, ranking
 
 TARGET = Path(__file__).parent.parent / "benchmarks" / "enriched.csv"
-
-
-def with_notes(example: Example, index: SkillIndex, encoder: BuiltinEncoder, folder: Path) -> SkillIndex:
-    """Return an index with the notes of readers."""
-    digests = [digest_of(node) for node in index.nodes]
-    notes = {
-        digest: NodeNotes(tuple(asks), tuple(digests[other] for other in along))
-        for digest, (_, _, asks, along) in zip(
-            digests, readers_notes()[example.document.provenance.sha256], strict=True
-        )
-    }
-    cached = folder / f"{example.document.provenance.sha256}.npz"
-    return replace(index, notes=notes_on(index, notes, encoder, cached))
 
 
 def row_of(example: Example, case: Case, index: SkillIndex, navigator: Navigator) -> dict[str, object]:
@@ -68,26 +53,15 @@ def rows(examples: list[Example], work: Path, split: Split) -> Iterator[dict[str
     """Yield the rows of the skills of a fold that have notes and are of many authors."""
     with np.load(work / "folds" / split.name / "navigator.npz") as stored:
         model = NeedModel.of({name: stored[name] for name in stored.files})
-    encoder = BuiltinEncoder(folder=work / "encoders" / split.name, id=ENCODER_ID)
-    known = readers_notes()
-    noted = [
-        place
-        for place in split.tried
-        if is_typical(examples[place])
-        and len(known.get(examples[place].document.provenance.sha256, ())) == len(examples[place].fragments)
-    ]
-    part = [examples[place] for place in noted]
+    part = [examples[place] for place in split.tried if is_typical(examples[place])]
     unseen = read_unseen(part, work, [Split(split.name, [], list(range(len(part))))])
-    (work / "notes").mkdir(exist_ok=True)
-    indexes: dict[int, SkillIndex] = {}
+    cases = [case for case in make_cases(part, unseen) if case.asked.series in ANSWERED]
+    notes = notes_of_fold(part, work, split.name, cases)
     navigator = Navigator(model=model)
-    for case in make_cases(part, unseen):
-        if case.asked.series in ANSWERED:
-            example = part[case.document]
-            if case.document not in indexes:
-                indexes[case.document] = with_notes(example, case.index, encoder, work / "notes")
-            for index in (case.index, indexes[case.document]):
-                yield row_of(example, case, index, navigator)
+    for case in cases:
+        if case.document in notes:
+            for index in (case.index, replace(case.index, notes=notes[case.document])):
+                yield row_of(part[case.document], case, index, navigator)
 
 
 def main() -> None:

@@ -8,7 +8,7 @@ from sklearn.metrics import roc_auc_score
 
 import train_navigator
 from data import BROAD, LONG, SHORT, UNANSWERED
-from skillpager.strategies.navigator.strategy import LEAN_BELOW, LEAST_CHANCE, LEAST_SAVING, NeedModel
+from skillpager.strategies.navigator.strategy import LEAN_BELOW, LEAST_CHANCE, LEAST_SAVING, Limits
 from train_navigator import Walk
 from train_types import calibration_error, reliability
 
@@ -16,15 +16,15 @@ from train_types import calibration_error, reliability
 ANSWERED = (LONG, SHORT, BROAD)
 
 
-def pages_of(model: NeedModel, walks: Sequence[Walk], *, lean: bool) -> list[dict[str, object]]:
+def pages_of(limits: Limits, walks: Sequence[Walk], *, lean: bool) -> list[dict[str, object]]:
     """Return a row for each walk: the page without limits under a calibration, and whether it suffices."""
     rows = []
     for walk in walks:
         unanswered = walk.covered is not None and walk.covered < LEAN_BELOW
         is_lean = lean or unanswered
-        assert model.chance is not None
-        chances = train_navigator.chances_of(walk, model.chance)
-        price = float(np.exp(walk.kinds @ np.log(model.price[int(is_lean)])))
+        assert limits.chance is not None
+        chances = train_navigator.chances_of(walk, limits.chance)
+        price = float(np.exp(walk.kinds @ np.log(limits.price[int(is_lean)])))
         length = train_navigator.length_at(walk, chances, price, 0.0 if unanswered else LEAST_CHANCE)
         if not is_lean and walk.shown[length - 1] >= (1 - LEAST_SAVING) * walk.full_tokens:
             length = len(walk.shown)

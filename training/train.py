@@ -39,7 +39,18 @@ import torch
 import promise
 import train_navigator
 import train_types
-from data import BROAD, FURTHER, LONG, SHORT, TEXT_FORM, Example, embedded_queries, load, repository_folds
+from data import (
+    BROAD,
+    FURTHER,
+    LONG,
+    SHORT,
+    TEXT_FORM,
+    Example,
+    embedded_queries,
+    load,
+    notes_of,
+    repository_folds,
+)
 from export_encoder import PACKAGE, SOURCE, export, read_tokenizer, read_weights
 from promise import ANSWERED
 from sequence_net import Net, arrays_of
@@ -48,10 +59,10 @@ from skillpager.classifiers.local import CLASSIFIER_ID
 from skillpager.encoders.builtin import DIM, ENCODER_ID, BuiltinEncoder
 from skillpager.sequence_net import SequenceNet
 from skillpager.strategies.navigator.features import NAMES, QUERY_KINDS
-from skillpager.strategies.navigator.strategy import NeedModel, with_sections
-from skillpager.types import FloatArray
+from skillpager.strategies.navigator.strategy import Limits, NeedModel, with_sections
+from skillpager.types import FloatArray, IndexNotes
 from train_encoder import EncoderSettings, EncoderTrainer
-from train_navigator import Case
+from train_navigator import Case, Walk
 from train_types import Encoded
 
 logger = logging.getLogger("training")
@@ -301,11 +312,12 @@ def embedding() -> str:
 
 def train_navigators(
     examples: Sequence[Example], work: Path, splits: Sequence[Split], cases: Sequence[Case]
-) -> dict[str, object]:
-    """Train the navigator of every fold, calibrated on the others; return calibration and scores of all.
+) -> tuple[NeedModel, dict[str, object]]:
+    """Train the navigator of every fold, calibrated on the others; return calibration of all and scores.
 
     Skills of many authors calibrate (`is_typical`); those of the few repositories of the older data would
-    make it too sure. `promise.csv` has what the pages of each fold promise, and whether they suffice.
+    make it too sure. `promise.csv` has what the pages of each fold promise, and whether they suffice. The
+    network of the model that is returned is that of a fold.
     """
     by_split = {split.name: [case for case in cases if case.document in set(split.tried)] for split in splits}
     CASES[:] = cases
@@ -319,25 +331,40 @@ def train_navigators(
         for name, net in nets.items()
         for case in by_split[name]
     }
+    return calibrate(examples, work, by_split, nets, logits)
+
+
+def calibrate(
+    examples: Sequence[Example],
+    work: Path,
+    by_split: Mapping[str, Sequence[Case]],
+    nets: Mapping[str, SequenceNet],
+    logits: Mapping["CaseKey", FloatArray],
+) -> tuple[NeedModel, dict[str, object]]:
+    """Calibrate the networks of folds, each on the cases of the others; as `train_navigators`."""
     typical = {
         name: [case for case in of if is_typical(examples[case.document])] for name, of in by_split.items()
     }
-    walks: dict[str, list[train_navigator.Walk]] = {}
+    walks: dict[str, list[Walk]] = {}
+    with_notes: dict[str, list[Walk]] = {}
     models = {}
     for name, net in nets.items():
         models[name] = _calibrated(net, _others(typical, name), logits)
-        walks[name] = [
-            train_navigator.walk(case, examples[case.document], models[name])
-            for case in typical[name]
-            if case.asked.series in ANSWERED
+        answered = [case for case in typical[name] if case.asked.series in ANSWERED]
+        walks[name] = [train_navigator.walk(case, examples[case.document], models[name]) for case in answered]
+        notes = notes_of_fold(examples, work, name, answered)
+        with_notes[name] = [
+            train_navigator.walk(case, examples[case.document], models[name], notes[case.document])
+            for case in answered
+            if case.document in notes
         ]
     rows = []
     for name, model in models.items():
-        models[name] = _with_limits(model, _others(walks, name))
+        models[name] = _with_limits(model, _others(walks, name), _others(with_notes, name))
         path = work / "folds" / name / "navigator.npz"
         np.savez_compressed(path, **train_navigator.file_arrays(models[name]))
         for lean in (False, True):
-            rows += promise.pages_of(models[name], walks[name], lean=lean)
+            rows += promise.pages_of(models[name].limits, walks[name], lean=lean)
     covered = {
         key_of(case): models[name].covered(
             case.known, case.query, models[name].calibrated(logits[key_of(case)])
@@ -348,17 +375,13 @@ def train_navigators(
     told = [(case.asked.series, covered[key_of(case)]) for of in typical.values() for case in of]
     table = promise.table_of(rows, [(series, chance) for series, chance in told if chance is not None])
     table.to_csv(work / "promise.csv", index=False, lineterminator="\n")
-    # its network is left out: that of all documents ships
     every = [case for of in typical.values() for case in of]
     model = _with_limits(
-        _calibrated(next(iter(nets.values())), every, logits), [walk for of in walks.values() for walk in of]
+        _calibrated(next(iter(nets.values())), every, logits),
+        [walk for of in walks.values() for walk in of],
+        [walk for of in with_notes.values() for walk in of],
     )
-    return {
-        "scale": model.scale,
-        "chance": [part.tolist() for part in model.chance] if model.chance else None,
-        "price": model.price.tolist(),
-        "breadth": [model.breadth[0].tolist(), model.breadth[1]],
-        "coverage": [model.coverage[0].tolist(), model.coverage[1]] if model.coverage else None,
+    scores: dict[str, object] = {
         "ranking": {
             series: train_navigator.ranking(of, [logits[key_of(case)] for case in of])
             for series in ANSWERED
@@ -366,6 +389,20 @@ def train_navigators(
         },
         "covered": train_navigator.score_coverage(every, [covered[key_of(case)] for case in every]),
     }
+    return model, scores
+
+
+def notes_of_fold(
+    examples: Sequence[Example], work: Path, name: str, cases: Sequence[Case]
+) -> dict[int, IndexNotes]:
+    """Return by document the notes of readers on its nodes, embedded by the encoder of a fold."""
+    encoder = BuiltinEncoder(folder=work / "encoders" / name, id=ENCODER_ID)
+    log = json.loads((work / "encoders" / f"{name}.json").read_text(encoding="utf-8"))
+    folder = work / "notes" / log["key"]
+    folder.mkdir(parents=True, exist_ok=True)
+    indexes = {case.document: case.index for case in cases}
+    found = {place: notes_of(examples[place], index, encoder, folder) for place, index in indexes.items()}
+    return {place: notes for place, notes in found.items() if notes is not None}
 
 
 CaseKey = tuple[int, str]
@@ -391,15 +428,15 @@ def _calibrated(net: SequenceNet, cases: Sequence[Case], logits: Mapping[CaseKey
     asked = [case for case in cases if case.asked.series in ANSWERED]
     scale = train_navigator.fit_scale(asked, [logits[key_of(case)] for case in asked])
     breadth = train_navigator.fit_breadth(asked)
-    model = NeedModel(net, embedding(), scale, None, np.ones((2, len(QUERY_KINDS))), breadth)
+    model = NeedModel(net, embedding(), scale, Limits(None, np.ones((2, len(QUERY_KINDS)))), breadth)
     all_but_further = [case for case in cases if case.asked.series != FURTHER]
     needs = [model.calibrated(logits[key_of(case)]) for case in all_but_further]
     return replace(model, coverage=train_navigator.fit_coverage(all_but_further, needs))
 
 
-def _with_limits(model: NeedModel, walks: Sequence[train_navigator.Walk]) -> NeedModel:
-    chance = train_navigator.fit_chance(walks)
-    return replace(model, chance=chance, price=train_navigator.fit_price(walks, chance))
+def _with_limits(model: NeedModel, walks: Sequence[Walk], with_notes: Sequence[Walk]) -> NeedModel:
+    noted = train_navigator.fit_limits(with_notes) if with_notes else None
+    return replace(model, limits=train_navigator.fit_limits(walks), limits_with_notes=noted)
 
 
 # what navigators learn from; set before the processes start, which then share it
@@ -449,10 +486,10 @@ def run(examples: Sequence[Example], work: Path, out: Path) -> None:
     )
     logger.info("types: %s", (work / "types.json").read_text(encoding="utf-8")[:600])
     cases = make_cases(examples, unseen)
-    scores = train_navigators(examples, work, splits, cases)
+    model, scores = train_navigators(examples, work, splits, cases)
     logger.info("navigator: %s", scores)
     write_json(work / "navigator.json", {"settings": train_navigator.settings(), **scores})
-    ship(examples, work, out, unseen, cases, scores)
+    ship(examples, work, out, unseen, cases, model)
 
 
 def make_cases(examples: Sequence[Example], unseen: Unseen) -> list[Case]:
@@ -470,7 +507,7 @@ def ship(
     out: Path,
     unseen: Unseen,
     cases: Sequence[Case],
-    calibration: dict[str, object],
+    calibrated: NeedModel,
 ) -> None:
     """Write what ships: the encoder of all documents, and types and navigator fitted on all."""
     facts = export(read_weights(work / "encoders" / f"{ALL}.safetensors"), out / "encoder")
@@ -478,15 +515,7 @@ def ship(
     nets = train_types.train(train_types.examples_of(examples, [unseen.encoded[place] for place in places]))
     temperature = _temperature(examples, unseen.logits, places)
     save_types(out / "types" / "types.npz", nets, work, ALL, temperature)
-    model = NeedModel(
-        SequenceNet(arrays_of(train_navigator.train(cases))),
-        embedding(),
-        calibration["scale"],  # type: ignore[arg-type]
-        tuple(np.array(part) for part in calibration["chance"]),  # type: ignore[arg-type, attr-defined]
-        np.array(calibration["price"]),
-        (np.array(calibration["breadth"][0], np.float32), calibration["breadth"][1]),  # type: ignore[index]
-        (np.array(calibration["coverage"][0], np.float32), calibration["coverage"][1]),  # type: ignore[index]
-    )
+    model = replace(calibrated, net=SequenceNet(arrays_of(train_navigator.train(cases))))
     (out / "navigator").mkdir(parents=True, exist_ok=True)
     np.savez_compressed(out / "navigator" / "navigator.npz", **train_navigator.file_arrays(model))
     logs = {

@@ -39,12 +39,13 @@ from skillpager.strategies.navigator.strategy import (
     MOST_TOKENS,
     SIZE_EXPONENT,
     TYPICAL_TOKENS,
+    Limits,
     Navigator,
     NeedModel,
 )
 from skillpager.strategies.picking import PerIndex
 from skillpager.tokens import default_counter
-from skillpager.types import Budget, FloatArray, Node, Query, Recipe, SkillIndex
+from skillpager.types import Budget, FloatArray, IndexNotes, Node, Query, Recipe, SkillIndex
 from train_types import Encoded, calibration_error, reliability
 
 SHAPE = Shape(outputs=1, width=48, blocks=2, dropout=0.2)
@@ -174,11 +175,13 @@ class Walk:
     covered: float | None
 
 
-def walk(case: Case, document: Document, model: NeedModel) -> Walk:
+def walk(case: Case, document: Document, model: NeedModel, notes: IndexNotes | None = None) -> Walk:
     """Return the whole walk of one query; its pages only grow, so that one count says which suffice."""
-    navigator = Navigator(model=replace(model, chance=None), prepared=PREPARED)
-    everything = Budget(fill=True)
-    selection = navigator.select(case.index, case.query, budget=everything, meter=NodeMeter(case.index.nodes))
+    unlimited = Limits(None, model.limits.price)
+    plain = replace(model, limits=unlimited, limits_with_notes=None)
+    index = case.index if notes is None else replace(case.index, notes=notes)
+    navigator = Navigator(model=plain, prepared=PREPARED)
+    selection = navigator.select(index, case.query, budget=Budget(fill=True), meter=NodeMeter(index.nodes))
     picks = selection.picks
 
     def suffices(count: int) -> bool:
@@ -322,23 +325,29 @@ def fit_price(walks: Sequence[Walk], chance: tuple[FloatArray, FloatArray]) -> F
     return found
 
 
+def fit_limits(walks: Sequence[Walk]) -> Limits:
+    """Return chance and price fitted on some walks."""
+    chance = fit_chance(walks)
+    return Limits(chance, fit_price(walks, chance))
+
+
 def file_arrays(model: NeedModel) -> dict[str, np.ndarray]:
     """Return what the model's file holds."""
-    return {
+    arrays = {
         "signals": np.array(NAMES),
         "embedding": np.array(model.embedding),
         "scale": np.array(model.scale),
-        **({"chance.weight": model.chance[0], "chance.bias": model.chance[1]} if model.chance else {}),
-        "price": model.price,
         "broad.weight": model.breadth[0],
         "broad.bias": np.array(model.breadth[1]),
-        **(
-            {"covered.weight": model.coverage[0], "covered.bias": np.array(model.coverage[1])}
-            if model.coverage
-            else {}
-        ),
         **{f"net.{name}": array for name, array in model.net.arrays.items()},
     }
+    if model.coverage:
+        arrays |= {"covered.weight": model.coverage[0], "covered.bias": np.array(model.coverage[1])}
+    for prefix, limits in (("", model.limits), ("notes.", model.limits_with_notes)):
+        if limits is not None and limits.chance is not None:
+            arrays[f"{prefix}chance.weight"], arrays[f"{prefix}chance.bias"] = limits.chance
+            arrays[f"{prefix}price"] = limits.price
+    return arrays
 
 
 def settings() -> dict[str, object]:

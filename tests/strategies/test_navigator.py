@@ -28,6 +28,7 @@ from skillpager.strategies.navigator.strategy import (
     SIZE_EXPONENT,
     TYPICAL_TOKENS,
     Lean,
+    Limits,
     Navigator,
     NeedModel,
     shipped_model,
@@ -133,7 +134,7 @@ class Told(NeedModel):
         shipped = shipped_model()
         every = (np.stack([CHANCE[0]] * 3), np.array([CHANCE[1]] * 3)) if chance else None
         prices = np.full((2, 3), max(price, 1e-12))
-        super().__init__(shipped.net, shipped.embedding, shipped.scale, every, prices, NO_BREADTH)
+        super().__init__(shipped.net, shipped.embedding, shipped.scale, Limits(every, prices), NO_BREADTH)
         object.__setattr__(self, "known", known)
 
     def breadth_of(self, query: Query) -> float:
@@ -185,7 +186,7 @@ class PlainWalk:
         )
         worths: dict[int, float] = {}
         larger = max(1, self.index.full_tokens) / TYPICAL_TOKENS
-        price = float(self.navigator._model.price[1, 0]) * larger**-SIZE_EXPONENT
+        price = float(self.navigator._model.limits.price[1, 0]) * larger**-SIZE_EXPONENT
         whole.weights, whole.required = self.weights, self.required
         while left := [node for node in range(len(self.weights)) if whole.is_open(node)]:
             whole.pick(max(left, key=lambda node: (whole.value(node), -node)), counts=True)
@@ -455,13 +456,17 @@ def model_of(**changed: object) -> NeedModel:
     return NeedModel.of({name: np.array(value) for name, value in (net | numbers | changed).items()})
 
 
+def limits_of() -> Limits:
+    return model_of().limits
+
+
 def test_a_file_holds_networks_and_calibration() -> None:
     model, shipped = model_of(), shipped_model()
     assert (model.embedding, model.scale) == ("e/bare", (2, -1))
-    assert model.price.tolist() == [[0.5, 0.25, 0.125], [0.8, 0.4, 0.2]]
+    assert model.limits.price.tolist() == [[0.5, 0.25, 0.125], [0.8, 0.4, 0.2]]
     assert (model.breadth[0].tolist(), model.breadth[1]) == ([1, 0], -30)
-    assert model.chance is not None
-    assert [model.chance[0].tolist(), model.chance[1].tolist()] == [
+    assert model.limits.chance is not None
+    assert [model.limits.chance[0].tolist(), model.limits.chance[1].tolist()] == [
         [CHANCE[0].tolist(), (-CHANCE[0]).tolist(), (2 * CHANCE[0]).tolist()],
         [0.5, -0.5, 1.0],
     ]
@@ -492,11 +497,11 @@ def test_needs_are_calibrated_in_millionths_and_never_certain() -> None:
 
 def test_the_chance_of_sufficiency_follows_from_what_is_left_out_and_shown() -> None:
     query, needs = Query("restart the server", np.zeros(2, np.float32)), np.array([0.5, 0.9, 0.1])
-    independent = replace(model_of(), chance=None).odds_of(query, needs, 400)
+    independent = replace(limits_of(), chance=None).odds_of(query, needs, 400, -30)
     assert independent.chance(1.5, 1.0, 80) == pytest.approx(math.exp(-1.5), rel=1e-12)
     total = -np.log1p(-needs).sum()
     signals = np.append(np.log([0.2, 0.1, 80, -math.log1p(-0.9), total, 400, 3]), -30)
-    odds = model_of().odds_of(query, needs, 400)
+    odds = limits_of().odds_of(query, needs, 400, -30)
     assert odds.chance(0.2, 0.1, 80) == pytest.approx(
         1 / (1 + math.exp(-0.5 - CHANCE[0] @ signals)), rel=1e-9
     )
@@ -506,19 +511,37 @@ def test_the_chance_of_sufficiency_follows_from_what_is_left_out_and_shown() -> 
 
 
 def test_the_odds_of_long_queries_have_weights_of_their_own() -> None:
-    query, needs = Query(words_of(27), np.zeros(2, np.float32)), np.array([0.5, 0.9, 0.1])
-    assert model_of().odds_of(query, needs, 400).left == -CHANCE[0][0]
-    middle = model_of().odds_of(Query(words_of(12), np.zeros(2, np.float32)), needs, 400).left
+    needs, row = np.array([0.5, 0.9, 0.1]), np.zeros(2, np.float32)
+    assert limits_of().odds_of(Query(words_of(27), row), needs, 400, -30).left == -CHANCE[0][0]
+    middle = limits_of().odds_of(Query(words_of(12), row), needs, 400, -30).left
     assert CHANCE[0][0] < middle < -CHANCE[0][0]
 
 
 def test_a_broad_query_has_odds_and_a_price_of_its_own_unless_it_is_long() -> None:
-    broad, needs = np.array([60, 0], np.float32), np.array([0.5, 0.9, 0.1])
-    short, long = Query("set up everything", broad), Query(words_of(27), broad)
-    assert model_of().odds_of(short, needs, 400).left == pytest.approx(2 * CHANCE[0][0])
-    assert model_of().price_of(short, 2000, lean=False) == pytest.approx(0.125)
-    assert model_of().odds_of(long, needs, 400).left == -CHANCE[0][0]
-    assert model_of().price_of(long, 2000, lean=False) == pytest.approx(0.25)
+    needs, row, limits = np.array([0.5, 0.9, 0.1]), np.zeros(2, np.float32), limits_of()
+    short, long = Query("set up everything", row), Query(words_of(27), row)
+    assert limits.odds_of(short, needs, 400, 30).left == pytest.approx(2 * CHANCE[0][0])
+    assert limits.price_of(short, 2000, 30, lean=False) == pytest.approx(0.125)
+    assert limits.odds_of(long, needs, 400, 30).left == -CHANCE[0][0]
+    assert limits.price_of(long, 2000, 30, lean=False) == pytest.approx(0.25)
+
+
+def test_a_query_is_broad_by_its_embedding() -> None:
+    model = model_of(**{"broad.weight": [2.0, 1.0], "broad.bias": 0.5})
+    assert model.breadth_of(Query("x", np.array([0.6, -0.8], np.float32))) == pytest.approx(0.9)
+
+
+def test_pages_with_notes_have_limits_of_their_own(pager: SkillPager) -> None:
+    index = pager.index(SAMPLE)
+    first = np.zeros(1, np.intp)
+    noted = replace(index, notes=IndexNotes(first, index.embeddings[:1], first, np.zeros((0, 2), np.intp)))
+    assert shipped_model().limits_with_notes is not None
+    shown = []
+    for each in (index, noted):
+        told = Told(np.full(len(index.nodes), 0.001))
+        object.__setattr__(told, "limits_with_notes", Limits(None, np.full((2, 3), 1.0)))
+        shown.append(len(run(Navigator(model=told), each, index.embeddings[0]).picks))
+    assert shown == [len(index.nodes), 1]
 
 
 def test_chances_of_other_signals_are_refused() -> None:
@@ -548,12 +571,6 @@ def test_the_card_tells_what_training_found() -> None:
         assert f"{scores['ranking'][series]['auc']:.3f}" in card
         assert scores["ranking"][series]["auc"] >= 0.9
     assert f"{scores['covered']['auc']:.3f}" in card
-    model = shipped_model()
-    assert model.chance is not None
-    assert list(model.scale) == pytest.approx(scores["scale"], rel=1e-4)
-    assert model.price.tolist() == [pytest.approx(row, rel=1e-4) for row in scores["price"]]
-    for part, logged in zip(model.chance, scores["chance"], strict=True):
-        assert part.tolist() == [pytest.approx(row, rel=1e-4) for row in logged]
 
 
 def words_of(count: int) -> str:
@@ -564,10 +581,10 @@ def words_of(count: int) -> str:
 @pytest.mark.parametrize(("terms", "price"), [(1, 0.5), (5, 0.5), (27, 0.25), (100, 0.25)])
 def test_tokens_of_a_page_for_a_short_query_have_a_price_of_their_own(terms: int, price: float) -> None:
     query = Query(words_of(terms), np.zeros(2, np.float32))
-    assert model_of().price_of(query, 2000, lean=False) == pytest.approx(price)
-    assert model_of().price_of(query, 2000, lean=True) == pytest.approx(1.6 * price)
+    assert limits_of().price_of(query, 2000, -30, lean=False) == pytest.approx(price)
+    assert limits_of().price_of(query, 2000, -30, lean=True) == pytest.approx(1.6 * price)
     # a larger skill has cheaper tokens
-    assert model_of().price_of(query, 8000, lean=False) == pytest.approx(price / 4**SIZE_EXPONENT)
+    assert limits_of().price_of(query, 8000, -30, lean=False) == pytest.approx(price / 4**SIZE_EXPONENT)
 
 
 def test_notes_move_needs_by_their_nearest_ask_and_keep_the_sum() -> None:

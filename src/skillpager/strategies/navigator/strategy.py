@@ -85,6 +85,44 @@ WORTH_DIGITS = 9  # of a page's worth; machines whose logarithms differ in the l
 
 
 @dataclass(frozen=True, eq=False)
+class Limits:
+    """How far pages go: the chance that they suffice, and what a token must add to it.
+
+    Attributes:
+        chance: Weights `(len(QUERY_KINDS), len(CHANCE_SIGNALS))` and biases `(len(QUERY_KINDS),)` of the log
+            odds that a page suffices; None for exp(-left), which holds if needs are independent.
+        price: `(2, len(QUERY_KINDS))`: chance of sufficiency that a token of the page must be worth in a
+            skill of `TYPICAL_TOKENS`, by default and on lean pages.
+    """
+
+    chance: tuple[NDArray[np.float64], NDArray[np.float64]] | None
+    price: FloatArray
+
+    @classmethod
+    def of(cls, arrays: Mapping[str, np.ndarray], prefix: str = "") -> Self:
+        """Return those of the arrays of a file whose names begin with a prefix; errors as of a model."""
+        chance = arrays[f"{prefix}chance.weight"], arrays[f"{prefix}chance.bias"]
+        if chance[0].shape != (len(QUERY_KINDS), len(CHANCE_SIGNALS)):
+            raise ValueError("its chances were trained on other signals")
+        return cls((chance[0].astype(np.float64), chance[1].astype(np.float64)), arrays[f"{prefix}price"])
+
+    def price_of(self, query: Query, full_tokens: int, breadth: float, *, lean: bool) -> float:
+        """Return the chance that a token must be worth, for a query on a skill of `full_tokens`."""
+        price = math.exp(float(kinds_of(query, breadth) @ np.log(self.price[int(lean)])))
+        return price * math.pow(TYPICAL_TOKENS / max(1, full_tokens), SIZE_EXPONENT)
+
+    def odds_of(self, query: Query, needs: FloatArray, full_tokens: int, breadth: float) -> Odds:
+        """Return the odds that pages for a query with these needs suffice, of a skill of `full_tokens`."""
+        if self.chance is None:
+            return Odds(None, 0.0, 0.0, 0.0)
+        shares = kinds_of(query, breadth)
+        weights, bias = shares @ self.chance[0], float(shares @ self.chance[1])
+        fixed = query_signals(query, needs, full_tokens, breadth)
+        left, largest, shown = weights[:3].tolist()
+        return Odds(bias + float(weights[3:] @ fixed), left, largest, shown)
+
+
+@dataclass(frozen=True, eq=False)
 class NeedModel:
     """The network of the navigator and its calibration.
 
@@ -92,22 +130,20 @@ class NeedModel:
         net: Estimates needs.
         embedding: The embeddings that it reads: encoder id, `/` and text form.
         scale: Slope and intercept that calibrate its logits.
-        chance: Weights `(len(QUERY_KINDS), len(CHANCE_SIGNALS))` and biases `(len(QUERY_KINDS),)` of the log
-            odds that a page suffices; None for exp(-left), which holds if needs are independent.
-        price: `(2, len(QUERY_KINDS))`: chance of sufficiency that a token of the page must be worth in a
-            skill of `TYPICAL_TOKENS`, by default and on lean pages.
+        limits: Of pages of skills without notes on nodes.
         breadth: Weights `(dim,)` and bias of the log odds that a short query is about whole procedures.
         coverage: Weights `(len(COVERAGE_NAMES),)` and bias of the log odds that a skill answers a query; None
             if they were not trained.
+        limits_with_notes: Of pages of skills with notes, if they were trained.
     """
 
     net: SequenceNet
     embedding: str
     scale: tuple[float, float]
-    chance: tuple[NDArray[np.float64], NDArray[np.float64]] | None
-    price: FloatArray
+    limits: Limits
     breadth: tuple[FloatArray, float]
     coverage: tuple[FloatArray, float] | None = None
+    limits_with_notes: Limits | None = None
 
     @classmethod
     def of(cls, arrays: Mapping[str, np.ndarray]) -> Self:
@@ -121,9 +157,6 @@ class NeedModel:
             raise ValueError("it was trained on other features")
         net = SequenceNet({name[4:]: arrays[name] for name in arrays if name.startswith("net.")})
         slope, intercept = arrays["scale"].tolist()
-        chance = arrays["chance.weight"].astype(np.float64), arrays["chance.bias"].astype(np.float64)
-        if chance[0].shape != (len(QUERY_KINDS), len(CHANCE_SIGNALS)):
-            raise ValueError("its chances were trained on other signals")
         breadth = arrays["broad.weight"].astype(np.float32), float(arrays["broad.bias"])
         coverage = None
         if "covered.weight" in arrays:
@@ -131,9 +164,9 @@ class NeedModel:
             if weight.shape != (len(COVERAGE_NAMES),):
                 raise ValueError("its coverage was trained on other signals")
             coverage = weight, float(arrays["covered.bias"])
-        return cls(
-            net, str(arrays["embedding"]), (slope, intercept), chance, arrays["price"], breadth, coverage
-        )
+        noted = Limits.of(arrays, "notes.") if "notes.price" in arrays else None
+        embedding, scale = str(arrays["embedding"]), (slope, intercept)
+        return cls(net, embedding, scale, Limits.of(arrays), breadth, coverage, noted)
 
     def needs(self, known: IndexFeatures, query: Query) -> FloatArray:
         """Return `(n,)`: the chance that the query needs each node, to a millionth."""
@@ -150,23 +183,6 @@ class NeedModel:
         """Return the log odds that a short query is about whole procedures, to a millionth."""
         weight, bias = self.breadth
         return float(np.rint(STEPS * (float(cosines(weight[None], query.embedding)[0]) + bias)) / STEPS)
-
-    def price_of(self, query: Query, full_tokens: int, *, lean: bool) -> float:
-        """Return the chance that a token must be worth, for a query on a skill of `full_tokens`."""
-        kinds = kinds_of(query, self.breadth_of(query))
-        price = math.exp(float(kinds @ np.log(self.price[int(lean)])))
-        return price * math.pow(TYPICAL_TOKENS / max(1, full_tokens), SIZE_EXPONENT)
-
-    def odds_of(self, query: Query, needs: FloatArray, full_tokens: int) -> Odds:
-        """Return the odds that pages for a query with these needs suffice, of a skill of `full_tokens`."""
-        if self.chance is None:
-            return Odds(None, 0.0, 0.0, 0.0)
-        breadth = self.breadth_of(query)
-        shares = kinds_of(query, breadth)
-        weights, bias = shares @ self.chance[0], float(shares @ self.chance[1])
-        fixed = query_signals(query, needs, full_tokens, breadth)
-        left, largest, shown = weights[:3].tolist()
-        return Odds(bias + float(weights[3:] @ fixed), left, largest, shown)
 
     def covered(self, known: IndexFeatures, query: Query, needs: FloatArray) -> float | None:
         """Return the chance that the skill answers the query at all, to a millionth.
@@ -276,26 +292,28 @@ class Navigator:
             StrategyError: The shipped model cannot be read.
         """
         most = len(index.nodes) if budget.max_nodes is None else budget.max_nodes
-        limits = replace(budget, max_nodes=most)
-        picker = Picker(index, query, budget=limits, meter=meter, score_kind=ScoreKind.NEED)
+        bounded = replace(budget, max_nodes=most)
+        picker = Picker(index, query, budget=bounded, meter=meter, score_kind=ScoreKind.NEED)
         if not index.nodes:
             return picker.selection(self.name, reason=SkipReason.NOT_REACHED)
         prepared = self.prepared.of(index, _Prepared)
         model = self._model
         needs = model.needs(prepared.features, query)
         covered = model.covered(prepared.features, query, needs)
+        limits, breadth = model.limits, model.breadth_of(query)
         if index.notes is not None:
             needs = needs_with_notes(needs, index.notes, query)
+            limits = model.limits_with_notes or limits
         needs[prepared.variants.others(query.text, needs)] = 0.0
         picker.marginal = needs
         gap = max(float(meter.gap_tokens), self.opening_tokens)
-        odds = model.odds_of(query, needs, index.full_tokens)
+        odds = limits.odds_of(query, needs, index.full_tokens, breadth)
         begin = partial(_Walk, self, prepared, needs, odds, gap)
         most = len(index.nodes)
         if budget.sufficiency is None and not budget.fill:
             unanswered = covered is not None and covered < LEAN_BELOW
             lean = self.lean or unanswered
-            price = model.price_of(query, index.full_tokens, lean=lean)
+            price = limits.price_of(query, index.full_tokens, breadth, lean=lean)
             most, shown = _best_length(begin(), price, 0.0 if unanswered else LEAST_CHANCE)
             ceiling = index.full_tokens if budget.max_tokens is None else budget.max_tokens
             saves_little = shown >= (1 - LEAST_SAVING) * index.full_tokens
