@@ -1,7 +1,8 @@
 """Publish the rows of a run: `python benchmarks/publish.py RESULTS NAME [JUDGE]`.
 
 RESULTS is a folder of `skillpager bench run` or `reproduce`; its rows go to `benchmarks/intraskill/NAME`,
-without texts. The table of its report that needs the texts of the skills is copied;
+without texts; methods that have learned from skills of the run only if the run allowed them, and tables then
+say so. The table of its report that needs the texts of the skills is copied;
 `python docs/generate_benchmark.py` makes all others, and the figures, from the rows.
 """
 
@@ -20,7 +21,7 @@ TARGET = Path(__file__).with_name("intraskill")
 def main(results: Path, name: str, judge: str = EVIDENCE) -> None:
     """Publish the rows under one judge, and copy the tables of the report."""
     folder, target = BenchFolder(results), TARGET / name
-    publish(Results(folder, folder.find_judge(judge)), target)
+    publish(Results(folder, folder.find_judge(judge), allow_trained=True), target)
     (target / "tables").mkdir(exist_ok=True)
     for table in (results / "report" / "tables").glob(COPIED):
         (target / "tables" / table.name).write_bytes(table.read_bytes())

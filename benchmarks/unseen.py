@@ -4,7 +4,7 @@
 `skillpager bench data fetch --split skillsbench` (or `test`) restores them, and publishes the rows, a folder
 of `benchmarks/unseen` for each data set and style; short queries, if a folder has any, are a data set of
 their own. Documents that the manifest marks as near copies of training documents are left out. With folders
-or without, `unseen.csv` is then counted from the rows. Intervals draw queries.
+or without, `unseen.csv` is then counted from the rows. Intervals draw skills.
 """
 
 import csv

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pandas as pd
 from marked_blocks import table, write_blocks
+from statsmodels.stats.contingency_tables import mcnemar
 
-from skillpager.bench.report.statistics import Interval, bootstrap, mcnemar
+from skillpager.bench.report.statistics import Interval, bootstrap
 
 ROOT = Path(__file__).parent.parent
 STUDY = ROOT / "benchmarks" / "agent" / "study.csv"
@@ -37,7 +38,7 @@ def make_blocks() -> dict[str, str]:
         if arm != "whole":
             gained = solved[arm] - solved["whole"]
             better, worse = int((gained > 0).sum()), int((gained < 0).sum())
-            p = mcnemar(better, worse)
+            p = float(mcnemar([[0, better], [worse, 0]], exact=True).pvalue)
             saved = bootstrap(tokens["whole"] - tokens[arm], tokens["whole"]).scaled(100)
             line = [arm, len(solved), _cell(bootstrap(gained), 1), "< 0.001" if p < 0.001 else f"{p:.3f}"]
             lines.append([*line, better, worse, _cell(saved, 1)])

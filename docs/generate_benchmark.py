@@ -88,7 +88,8 @@ def block(run: str, name: str) -> str:
         known = ", ".join(["claim-counts", "readers:RUN", *tables])
         raise SystemExit(f"docs/measured.md: the run {run} has no table {name}; it has {known}")
     texts = tables[name].texts
-    return table(list(texts), texts.to_numpy().tolist())
+    note = results_of(run).trained_note
+    return table(list(texts), texts.to_numpy().tolist()) + (f"\n{note}\n" if note else "")
 
 
 def claim_counts(run: str) -> str:

@@ -30,8 +30,7 @@ SUITES = {
     "boundary": [f"mmr@boundary={nodes}" for nodes in (80, 100, 120)],
     "budget": [f"{name}@tokens={share}%" for name in ("mmr", "sections", "head") for share in (10, 50, 90)],
     "granularity": ["mmr", "chunk_mmr:64", "chunk_mmr:256"],
-    "encoder": ["mmr", "mmr@encoder=hashing"],
-    "classifier": ["exec_only", "exec_only@classifier=labels"],
+    "folders": ["entry", "section_bm25@tokens=2000", "full"],
 }
 
 
@@ -126,7 +125,10 @@ def write_results(
     for method, given in verdicts.items():
         ids = [query.id for query in queries]
         judged = [given[i % len(given)] for i in range(len(ids))]
-        write_records(folder.selections_file(method), [selection(query, method) for query in ids])
+        write_records(
+            folder.selections_file(method),
+            [selection(query, method, picks=(f"n-{method}",)) for query in ids],
+        )
         records = [
             judgment(query, method, each, judge=judge) for query, each in zip(ids, judged, strict=True)
         ]

@@ -54,6 +54,17 @@ def test_a_class_gets_the_weight_that_it_asks_for() -> None:
     assert getattr(strategy_of("strangers:first", 0.2), "weight") == 0.7  # noqa: B009
 
 
+def test_a_constructors_own_default_holds_unless_a_call_says_otherwise(
+    hashing_pager: SkillPager, tmp_path: Path
+) -> None:
+    text = (
+        "from skillpager.strategies.mmr import Mmr\ndef near(mmr_lambda=0.9):\n    return Mmr(mmr_lambda)\n"
+    )
+    (tmp_path / "near.py").write_text(text)
+    for name, given, held in (("near:near", None, 0.9), ("near:near", 0.2, 0.2), ("mmr", None, 0.7)):
+        assert hashing_pager.strategy(name, given).mmr_lambda == held  # type: ignore[attr-defined]
+
+
 @pytest.mark.parametrize(
     "name",
     [

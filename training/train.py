@@ -54,6 +54,7 @@ from data import (
 from export_encoder import PACKAGE, SOURCE, export, read_tokenizer, read_weights
 from promise import ANSWERED
 from sequence_net import Net, arrays_of
+from skillpager.bench.data.records import words_sha256
 from skillpager.bench.run.learned import write_learned_from
 from skillpager.classifiers.local import CLASSIFIER_ID
 from skillpager.encoders.builtin import DIM, ENCODER_ID, BuiltinEncoder
@@ -107,8 +108,13 @@ def splits_of(examples: Sequence[Example]) -> list[Split]:
 
 
 def digests_of(examples: Iterable[Example]) -> list[str]:
-    """Return the SHA-256 of the documents, by which a run knows what a model has learned from."""
-    return [example.document.provenance.sha256 for example in examples]
+    """Return the digests of files and words, by which a run knows what a model has learned from."""
+    documents = [example.document for example in examples]
+    return [
+        digest
+        for document in documents
+        for digest in (document.provenance.sha256, words_sha256(document.files[0][1]))
+    ]
 
 
 def digest(examples: Sequence[Example], places: Sequence[int], settings: EncoderSettings) -> str:

@@ -113,15 +113,17 @@ def make_classifier(name: str, settings: Settings) -> Classifier:
     return classifier
 
 
-def make_strategy(name: str, *, mmr_lambda: float) -> Strategy:
+def make_strategy(name: str, *, mmr_lambda: float | None = None) -> Strategy:
     """Return the strategy called `name` or `name:ARGUMENT`; models are loaded on first use.
+
+    None leaves `mmr_lambda` to the strategy.
 
     Raises:
         SettingsError: The name is unknown, its argument is missing or wrong, code of that name is no
             strategy, or `mmr_lambda` is outside 0 to 1.
         MissingExtraError: A package is not installed.
     """
-    if not 0.0 <= mmr_lambda <= 1.0:
+    if mmr_lambda is not None and not 0.0 <= mmr_lambda <= 1.0:
         raise SettingsError(f"mmr_lambda is {mmr_lambda}: it must lie between 0 and 1 (1 = relevance only).")
     base, _, text = name.partition(":")
     if base == "chunk_mmr":
@@ -129,11 +131,13 @@ def make_strategy(name: str, *, mmr_lambda: float) -> Strategy:
             "chunk_mmr picks windows of the source instead of nodes: a baseline of the benchmark, not a "
             f"strategy of pages. Use `skillpager bench run --methods {name}`, or another strategy."
         )
+    values: dict[str, object] = {} if mmr_lambda is None else {"mmr_lambda": mmr_lambda}
     if base not in FAMILIES:
-        own: Strategy = load_part(STRATEGY, name, mmr_lambda=mmr_lambda)
+        own: Strategy = load_part(STRATEGY, name, **values)
         return own
     family = FAMILIES[base]
-    values: dict[str, object] = {"mmr_lambda": mmr_lambda} if family.weighs else {}
+    if not family.weighs:
+        values = {}
     if text and (argument := family.argument) is None:
         raise SettingsError(
             f"The strategy {base} takes no argument such as {text!r}: write {base} alone; max_nodes and "

@@ -13,7 +13,7 @@ from typing_extensions import Unpack
 
 from skillpager.caches import LRUCache
 from skillpager.errors import SettingsError
-from skillpager.factories import make_classifier, make_encoder, make_store, make_strategy
+from skillpager.factories import STRATEGIES, make_classifier, make_encoder, make_store, make_strategy
 from skillpager.indexing import Builder, IndexCache, index_key, rows_id, stamp_skill
 from skillpager.output import outline as explain
 from skillpager.pages.addresses import find_nodes, verbatim_lines
@@ -88,7 +88,7 @@ class SkillPager:
         self.token_counter = token_counter or default_counter()
         self._embedded_text = embedded_text or self.settings.embedded_text
         self._indexes = IndexCache(self.settings.cache_dir)
-        self._strategies = LRUCache[tuple[str, float], Strategy](MAX_KEPT_STRATEGIES)
+        self._strategies = LRUCache[tuple[str, float | None], Strategy](MAX_KEPT_STRATEGIES)
 
     def __deepcopy__(self, memo: dict[int, object]) -> Self:
         """Return the pager itself: it is thread-safe, and copies of its owner share its models and caches."""
@@ -409,7 +409,10 @@ class SkillPager:
             chosen = "navigator" if default else "mmr"
         if not isinstance(chosen, str):
             return chosen
-        name, weight = chosen, self.settings.mmr_lambda if mmr_lambda is None else mmr_lambda
+        name, weight = chosen, mmr_lambda
+        # a strategy of others keeps its own default: it is given only what the caller asks for
+        if weight is None and name.partition(":")[0] in STRATEGIES:
+            weight = self.settings.mmr_lambda
         return self._strategies.get_or_make((name, weight), lambda: make_strategy(name, mmr_lambda=weight))
 
 

@@ -40,7 +40,9 @@ skillpager bench run --out results --methods mmr@lambda=0.9,hybrid@tokens=40%
 skillpager bench run --out results --methods own_strategy:SharedWords,mmr
 skillpager bench run --out results --methods own_strategy:SharedWords@tokens=30%,own_strategy:SharedWords@tokens=60%
 skillpager bench run --out results --methods mmr@encoder=openai:bge-m3
+skillpager bench run --out results --methods sections,bm25 --baseline navigator
 skillpager bench report results
+skillpager bench report results --baseline navigator --out beside-navigator
 skillpager bench reproduce --data skillsbench --out results
 """
 JUDGES = """
@@ -50,13 +52,12 @@ skillpager bench judge results --judge llm --methods mmr
 skillpager bench judge results --export for-anna.csv
 """
 SAMPLING = """
-skillpager bench validate sample run --judge evidence --out judged.csv
-skillpager bench validate sample run --judge evidence --methods mmr,full --out few.json
+skillpager bench compare results run
+skillpager bench judge results --export sample.csv --sample evidence
 """
 ANSWERED = """
 skillpager bench judge results --import for-anna.csv --name anna
-skillpager bench validate score run judged.csv --judge evidence
-skillpager bench validate score run judged.anna.csv judged.ben.csv --judge evidence
+skillpager bench validate results --judge evidence --reference people:anna
 """
 ROUTED = """
 skillpager bench route pool --asked test --out routed
@@ -155,9 +156,6 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
         shutil.copytree("results", "run")
         made.paste(SAMPLING)
         _answer(Path("for-anna.csv"), Path("for-anna.csv"), "label", "sufficient")
-        _answer(Path("judged.csv"), Path("judged.csv"), "label", "sufficient")
-        _answer(Path("judged.csv"), Path("judged.anna.csv"), "label", "sufficient")
-        _answer(Path("judged.csv"), Path("judged.ben.csv"), "label", "insufficient")
         made.paste(ANSWERED)
         _write_pool(folder)
         made.paste(ROUTED)
@@ -187,7 +185,21 @@ def test_a_run_prints_a_row_for_each_method(session: Session) -> None:
     rows = [line.split("\t") for line in said.splitlines()]
     assert [row[0] for row in rows[1:]] == list(SUITES["offline"])
     full = dict(zip(rows[0], rows[1], strict=True))
-    assert (full["queries"], full["suff. %"], full["coverage %"]) == ("8", "100.0", "100.0")
+    assert (full["queries"], full["suff. %"], full["coverage %"]) == ("8", "100.00", "100.00")
+
+
+def test_a_baseline_is_run_too_and_the_others_are_compared_with_it(session: Session) -> None:
+    line = "skillpager bench run --out results --methods sections,bm25 --baseline navigator"
+    head, *rows = [line.split("\t") for line in session.said[line].out.splitlines()]
+    assert head[-3:] == ["− navigator, points", "95 % CI", "p, Holm"]
+    assert [row[0] for row in rows] == ["sections", "bm25", "navigator"]
+    assert rows[2][-3:] == ["—", "—", "—"]
+    assert all("–" in row[-2] and row[-1] for row in rows[:2])
+    table = session.folder / "beside-navigator" / "tables" / "pairwise.csv"
+    assert "Only navigator" in table.read_text(encoding="utf-8")
+    said = invoke("bench", "report", "results", "--baseline", "hybrid@k=77")
+    assert said.code == 1
+    assert "has no run of the baseline hybrid@k=77" in said.err
 
 
 def test_a_strategy_of_the_folder_is_in_tables_and_curves(session: Session) -> None:

@@ -181,6 +181,19 @@ def test_a_server_that_cannot_be_reached_ends_the_command(
     assert waits == [1, 2, 3]
 
 
+def test_documents_are_found_in_a_folder_without_a_network(server: FileServer, tmp_path: Path) -> None:
+    clone = tmp_path / "clone" / "deep"
+    clone.mkdir(parents=True)
+    (clone / "renamed.md").write_bytes(TEXTS["odd"].encode())
+    missing = fetch_documents(DOCUMENTS, tmp_path / "out", source=tmp_path / "clone")
+    assert missing.pop("plain").startswith(f"{tmp_path / 'clone'} has no file with the SHA-256 ")
+    assert missing == {}
+    assert server.asked == []
+    assert [skill.id for skill in read_evidence(tmp_path / "out")[0]] == ["odd"]
+    with pytest.raises(BenchError, match="is not a folder"):
+        fetch_documents(DOCUMENTS, tmp_path / "out", source=tmp_path / "none")
+
+
 def test_the_command_reports_what_is_missing(server: FileServer, tmp_path: Path) -> None:
     ran = invoke("bench", "data", "fetch", "--out", tmp_path / "dev", "--split", "dev")
     assert ran.code == 1

@@ -53,6 +53,8 @@ def test_every_shipped_model_lists_the_training_documents_and_none_to_report_on(
     for folder in SHIPPED:
         assert read_learned_from(folder) >= training
         assert read_learned_from(folder).isdisjoint(reports)
+        # each document by its file and by its words
+        assert len(read_learned_from(folder)) >= 2 * len(training)
         assert list(folder.glob("*.onnx")) or list(folder.glob("*.npz"))
 
 
@@ -176,7 +178,7 @@ def test_the_encoder_and_classifier_of_a_method_come_before_those_of_the_run(tmp
         assert learned_from(method, **parts) == read_learned_from(SHIPPED[0])
     assert learned_from(parse_method(f"mmr@encoder=builtin:{tmp_path}"), **parts) == frozenset()
     assert learned_from(parse_method("exec_only@classifier=local"), **parts) > {digest}
-    assert learned_from(parse_method("exec_only@classifier=labels"), **parts) == {digest}
+    assert learned_from(parse_method("exec_only@classifier=llm"), **parts) == {digest}
 
 
 # ---- runs and reports
@@ -232,8 +234,17 @@ def test_allowed_methods_run_and_every_table_and_picture_says_so(seen: Path) -> 
     assert refused.code == 0
     honest = Path("honest/report.html").read_text(encoding="utf-8")
     assert "have learned from 1 of these 2 skills" in honest.partition('id="absent"')[2]
+    assert "mmr@lambda=0.9 left out: learned from these skills" in honest
     assert not Path("honest/tables/claims.csv").exists()
     assert not Path("honest/tables/parser-quality.csv").exists()
+
+
+def test_nothing_is_reproduced_on_learned_documents(seen: Path) -> None:
+    said = invoke("bench", "reproduce", "--data", seen.name, "--out", "results", "--jobs", "1")
+    assert said.code == 1
+    assert "mmr" in said.err
+    assert "have learned from 1 of these 2 skills" in said.err
+    assert BenchFolder(Path("results")).methods() == []
 
 
 def results_with_learned(path: Path, counts: dict[str, int]) -> BenchFolder:
@@ -280,13 +291,15 @@ def test_shipped_models_are_known_in_folders_that_note_nothing(
     assert Results(folder, "evidence").learned == {"mmr": 1, "navigator": 1}
 
 
-def test_published_documents_are_recognised_by_their_bytes(tmp_path: Path) -> None:
+def test_documents_are_recognised_by_their_words(tmp_path: Path) -> None:
     folder = write_evidence_folder(tmp_path / "samples", *SAMPLES)
     skills, _ = read_evidence(folder)
-    write_learned_from(tmp_path / "tuned", [skills[0].text_sha256])
-    other = replace(skills[0], files=(("SKILL.md", f"{skills[0].text}\n"),))
-    for encoder, found in (("builtin", {}), (f"builtin:{tmp_path / 'tuned'}", {"mmr": 1})):
-        documents = [skills[0].text_sha256, other.text_sha256]
+    write_learned_from(tmp_path / "tuned", skills[0].digests)
+    text = skills[0].text
+    body = text.split("---\n", 2)[2]
+    copies = (text, f"{text}\n", body, text.replace("\n", "\r\n"), text.replace("a", "e"))
+    documents = [replace(skills[0], files=(("SKILL.md", copy),)).digests for copy in copies]
+    for encoder, found in (("builtin", {}), (f"builtin:{tmp_path / 'tuned'}", {"mmr": 4})):
         assert count_learned(["mmr", "bm25"], documents, encoder=encoder, classifier="local") == found
 
 

@@ -59,6 +59,10 @@ def test_processes_load_what_is_named_and_change_nothing(
     assert made[1] == made[2]
     by_label = {label: [each.nodes for each in made[1] if each.method == label] for label in labels}
     assert by_label[LAST] == by_label["last"] != by_label[f"{LAST}@k=2"]
+    assert folder.entry("methods")[f"{LAST}@k=2"] == {
+        **{"name": "last", "weight": 0.7, "step": -1},
+        **{"strategy": LAST, "max_nodes": 2},
+    }
 
 
 @pytest.mark.parametrize("label", ["nosuch", "nosuch@k=3", "nowhere:Last", "strangers:Nothing", "@k=3"])

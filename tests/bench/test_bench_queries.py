@@ -27,7 +27,7 @@ from skillpager.bench.data.folder import QUERIES, SKILLS, BenchFolder
 from skillpager.bench.data.queries import (
     MAX_QUERY_CHARS,
     query_origin,
-    query_question,
+    quote_skill,
     read_queries,
     skills_without_queries,
     write_queries,
@@ -95,9 +95,9 @@ def test_the_prompt_holds_name_and_full_body(folder: BenchFolder, server: OpenAI
 
 def test_all_files_of_a_skill_are_in_the_prompt() -> None:
     files = (("SKILL.md", "---\nname: a\n---\n# One\n"), ("references/more.md", "# Two\n"))
-    question = query_question(SkillRecord("a", "a", "", files))
-    assert "[file SKILL.md]\n\n# One\n\n[file references/more.md]\n\n# Two" in question.user
-    assert "name: a" not in question.user
+    prompt = quote_skill(SkillRecord("a", "a", "", files))
+    assert "[file SKILL.md]\n\n# One\n\n[file references/more.md]\n\n# Two" in prompt
+    assert "name: a" not in prompt
 
 
 def test_a_skill_cannot_end_its_quotation() -> None:

@@ -6,6 +6,7 @@ import json
 import lzma
 import math
 import re
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,8 +15,10 @@ import pandas as pd
 import pytest
 
 from bench_results import judgment, results_of, selection, whole_run, write_results
+from conftest import ROOT
 from messages import raises
 from skillpager.bench.data.records import SkillRecord, append_records, write_records
+from skillpager.bench.report.compare import compare_runs
 from skillpager.bench.report.report import FROM_ROWS
 from skillpager.bench.report.results import ROWS, SKILL_ROWS, PublishedResults, Results, join, publish
 from skillpager.bench.report.statistics import (
@@ -157,6 +160,23 @@ def test_tables_of_rows_are_the_tables_of_the_run(
         assert ours.to_csv() == theirs.to_csv()
     else:
         assert ours == theirs is not None
+
+
+def test_a_run_is_compared_with_rows_of_another(run: Results, published: Path, tmp_path: Path) -> None:
+    same = compare_runs(run, PublishedResults(published), tolerance=0)
+    assert set(same["same picks"]) == {100.0}
+    rows = pd.read_csv(published / ROWS, dtype=str, keep_default_na=False)
+    queries = rows["query"].unique()
+    turned = (rows["method"] == "sections") & rows["query"].isin(queries[: len(queries) // 50 + 1])
+    rows.loc[turned, ["sufficient", "picks"]] = ["0", "n99"]
+    shutil.copytree(published, tmp_path / "other")
+    rows.to_csv(tmp_path / "other" / ROWS, index=False)
+    other = compare_runs(run, PublishedResults(tmp_path / "other"), tolerance=0.5).set_index("method")
+    assert list(other.index[~other["agrees"]]) == ["sections"]
+    assert other.loc["sections", "same picks"] < 100
+    assert compare_runs(run, PublishedResults(tmp_path / "other"), tolerance=50)["agrees"].all()
+    with raises(BenchError):
+        compare_runs(run, PublishedResults(ROOT / "benchmarks" / "intraskill" / "folders"), tolerance=1)
 
 
 def test_rows_can_be_read_without_us(run: Results, published: Path) -> None:

@@ -106,15 +106,6 @@ def test_what_is_done_is_not_done_again(done: BenchFolder, plan: Plan) -> None:
     assert {path: path.stat().st_mtime_ns for path in done.path.rglob("*.jsonl")} == before
 
 
-def test_the_labels_of_annotators_are_a_classifier(data: Path, plan: Plan, tmp_path: Path) -> None:
-    folder = open_run(data, tmp_path / "run", plan)
-    run_methods(folder, ["exec_only@classifier=labels", "concept_only@classifier=labels"], plan)
-    for record in folder.selections("exec_only@classifier=labels"):
-        assert set(record.types) <= {"example"}
-    for record in folder.selections("concept_only@classifier=labels"):
-        assert set(record.types) <= {"concept"}
-
-
 def test_texts_can_be_left_out(data: Path, plan: Plan, tmp_path: Path) -> None:
     folder = open_run(data, tmp_path / "run", plan)
     slim = replace(plan, keep_contexts=False)
@@ -183,6 +174,7 @@ def test_the_manifest_says_how_a_run_was_made(done: BenchFolder) -> None:
     assert manifest["seed"] == 42
     assert list(manifest["methods"]) == list(LABELS)
     assert manifest["methods"]["mmr@lambda=0.9,k=5"] == {"strategy": "mmr", "mmr_lambda": 0.9, "max_nodes": 5}
+    assert manifest["methods"]["mmr"] == {"strategy": "mmr", "mmr_lambda": 0.7}
     assert manifest["methods"]["navigator@sufficiency=0.5"] == {"strategy": "navigator", "sufficiency": 0.5}
     assert manifest["run"]["encoder"] == ENCODER_ID
     assert manifest["run"]["style"] == "plain"

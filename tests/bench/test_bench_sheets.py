@@ -1,9 +1,7 @@
-"""Sheets that people label: CSV and Label Studio, and judges that answer through them."""
+"""Sheets that people label, and judges that answer through them."""
 
 import csv
 import io
-import json
-import xml.etree.ElementTree as ET
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +14,7 @@ from conftest import ROOT
 from messages import raises
 from skillpager.bench import BenchFolder, QueryRecord, SkillRecord
 from skillpager.bench.judge.judges import Case, Docket, judge_cases
-from skillpager.bench.judge.sheets import COLUMNS, LABELS, export_cases, read_answers
+from skillpager.bench.judge.sheets import COLUMNS, export_cases, read_answers
 from skillpager.bench.judge.votes import PROMPT_DIGEST, Imported, VotedJudge, import_votes, person_id
 from skillpager.errors import BenchError
 
@@ -48,35 +46,9 @@ def answer_csv(sheet: Path, labels: dict[str, str], **format: Any) -> Path:
     return sheet
 
 
-def annotation(label: str, by: object = 1, **fields: object) -> dict[str, object]:
-    """Return an annotation of Label Studio."""
-    choice = {"from_name": "label", "to_name": "context", "type": "choices", "value": {"choices": [label]}}
-    note = {"from_name": "note", "to_name": "context", "type": "textarea", "value": {"text": ["as it is"]}}
-    return {"id": 1, "completed_by": by, "result": [choice, note], **fields}
-
-
-def answer_studio(sheet: Path, labels: dict[str, list[dict[str, object]]]) -> Path:
-    """Label the tasks of a sheet as Label Studio exports them."""
-    tasks = json.loads(sheet.read_text(encoding="utf-8"))
-    done = [
-        {"id": n, **task, "annotations": labels.get(task["data"]["case"], [])} for n, task in enumerate(tasks)
-    ]
-    sheet.write_text(json.dumps(done), encoding="utf-8")
-    return sheet
-
-
 def case_of(text: str = "") -> Case:
     """Return a case of which every text is the same."""
     return Case(SkillRecord("s", text, text, ()), QueryRecord("q", "s", text, "people"), text)
-
-
-def labels_in(path: Path) -> dict[str, dict[str, str]]:
-    """Return the labels of each annotator by case."""
-    answers = read_answers(path)
-    return {
-        str(annotator): dict(zip(own["case"], own["label"], strict=True))
-        for annotator, own in answers.groupby("annotator")
-    }
 
 
 # ---- files
@@ -97,19 +69,11 @@ def test_no_text_becomes_a_formula_and_cases_are_read_back(tmp_path: Path, text:
     assert read_answers(path).empty
 
 
-def test_a_sheet_is_what_spreadsheets_and_label_studio_open(tmp_path: Path) -> None:
+def test_a_sheet_is_what_spreadsheets_open(tmp_path: Path) -> None:
     cases = {f"c{n}": case_of(HOSTILE) for n in range(3)}
     export_cases(cases, tmp_path / "sheet.csv")
     data = (tmp_path / "sheet.csv").read_bytes()
     assert data.startswith(b"\xef\xbb\xbfcase,skill,")
-    export_cases(cases, tmp_path / "sheet.json")
-    tasks = json.loads((tmp_path / "sheet.json").read_text(encoding="utf-8"))
-    assert {task["data"]["case"] for task in tasks} == set(cases)
-    interface = ET.parse(tmp_path / "sheet.xml").getroot()
-    shown = {element.attrib["value"].removeprefix("$") for element in interface.iter("Text")}
-    assert shown == set(tasks[0]["data"]) - {"case"}
-    assert [choice.attrib["value"] for choice in interface.iter("Choice")] == list(LABELS)
-    assert {element.attrib["toName"] for element in interface.iter("Choices")} <= shown
     with raises(BenchError):
         export_cases(cases, tmp_path / "sheet.csv")
 
@@ -130,23 +94,6 @@ def test_sheet_that_a_spreadsheet_saved(tmp_path: Path, delimiter: str, encoding
     ]
 
 
-def test_an_export_of_label_studio_has_an_annotator_or_several(tmp_path: Path) -> None:
-    export_cases({f"c{n}": case_of() for n in range(3)}, tmp_path / "sheet.json")
-    ben = {"id": 7, "email": "ben@x"}
-    cancelled = annotation("sufficient", was_cancelled=True)
-    labels = {
-        "c0": [annotation("sufficient"), annotation("insufficient", ben)],
-        "c1": [cancelled],
-        "c2": [annotation("sufficient", ben)],
-    }
-    path = answer_studio(tmp_path / "sheet.json", labels)
-    assert labels_in(path) == {
-        f"{path} (1)": {"c0": "sufficient"},
-        f"{path} (ben@x)": {"c0": "insufficient", "c2": "sufficient"},
-    }
-    assert set(read_answers(path)["note"]) == {"as it is"}
-
-
 DAMAGED = {
     "header.csv": b"a,b\r\n1,2\r\n",
     "empty.csv": b"",
@@ -154,8 +101,6 @@ DAMAGED = {
     "open-quote.csv": b'case,label\nc1,"s',
     "twice.csv": b"case,label\nc1,s\nc1,s",
     "unknown.csv": b"case,label\nc1,perhaps",
-    "object.json": b'{"tasks": []}',
-    "tasks.json": b'[{"data": {"case": "c1"}}]',
 }
 
 
@@ -212,19 +157,6 @@ def test_labels_become_judgments_and_cases_without_one_stay_unjudged(
     assert take(folder, docket, sheet).new == 0
     judge_by(folder, docket, "people:anna")
     assert {file: file.read_bytes() for file in folder.path.rglob("*.json*")} == before
-
-
-def test_each_annotator_of_an_export_has_a_vote(folder: BenchFolder, docket: Docket, tmp_path: Path) -> None:
-    export_cases(docket.cases, tmp_path / "sheet.json")
-    first, second, *_ = docket.cases
-    words = {first: ["sufficient", "insufficient", "insufficient"], second: ["sufficient", "insufficient"]}
-    labels = {case: [annotation(word, by) for by, word in enumerate(said)] for case, said in words.items()}
-    take(folder, docket, answer_studio(tmp_path / "sheet.json", labels), judge="people:all")
-    judging = judge_cases(folder, docket, VotedJudge(folder, "people:all"))
-    assert {case: verdict.votes for case, verdict in judging.verdicts.items()} == {
-        first: (True, False, False)
-    }
-    assert second not in judging.verdicts
 
 
 def test_a_contradiction_is_refused_and_nothing_is_stored(

@@ -1,6 +1,6 @@
 """Statistics, against scipy, closed formulas and the paper's own intervals."""
 
-from math import comb
+import math
 
 import numpy as np
 import pytest
@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from skillpager.bench.data.skillrouter import POOL_SKILLS
+from skillpager.bench.judge.evidence_measure import rank_measures
 from skillpager.bench.report import paper
 from skillpager.bench.report.paper import PaperRow, PaperTable
-from skillpager.bench.report.statistics import SAMPLES, Interval, bootstrap, bootstrap_p, holm, mcnemar
+from skillpager.bench.report.statistics import SAMPLES, Interval, UpperBound, bootstrap, bootstrap_p, holm
 
 TABLES = (paper.MAIN, paper.CONCEPT, paper.LAMBDA, paper.NODE_BUDGET, paper.GRAPH)
 PUBLISHED = [(table, row) for table in TABLES for row in table.rows]
@@ -99,6 +100,7 @@ def test_the_p_of_a_difference_is_near_that_of_a_paired_t_test() -> None:
 def test_the_p_of_no_difference_is_1_and_of_a_sure_one_the_least() -> None:
     assert bootstrap_p(np.zeros(30)) == 1.0
     assert bootstrap_p(np.ones(30)) == bootstrap_p(-np.ones(30)) == pytest.approx(2 / (SAMPLES + 1))
+    assert [type(p) for p in holm([bootstrap_p(np.ones(30)), 0.5])] == [UpperBound, float]
 
 
 def test_the_p_is_that_of_clusters() -> None:
@@ -106,11 +108,6 @@ def test_the_p_is_that_of_clusters() -> None:
     skills = [f"s{i // 10}" for i in range(80)]
     assert bootstrap_p(differences) < 0.001
     assert bootstrap_p(differences, clusters=skills) > 0.02
-
-
-def test_mcnemars_p_is_that_of_the_binomial_test() -> None:
-    assert mcnemar(1, 6) == pytest.approx(2 * (comb(7, 0) + comb(7, 1)) / 2**7)
-    assert mcnemar(2, 1) == 1.0
 
 
 def test_holms_example() -> None:
@@ -129,3 +126,16 @@ def test_the_papers_numbers_fit_its_text() -> None:
     )
     assert paper.MAIN.skills == paper.GROUND_TRUTH_SKILLS + POOL_SKILLS
     assert all(row.low < row.sufficiency < row.high for _, row in PUBLISHED)
+
+
+# ---- picks against the nodes that hold needed lines
+
+
+def test_recall_precision_and_gain_of_picks() -> None:
+    recall, average, gain = rank_measures(["n4", "n1", "n7", "n2"], {"n1", "n2", "n9"})
+    assert recall == pytest.approx(2 / 3)
+    assert average == pytest.approx((1 / 2 + 2 / 4) / 3)
+    ideal = 1 + 1 / math.log2(3) + 1 / 2
+    assert gain == pytest.approx((1 / math.log2(3) + 1 / math.log2(5)) / ideal)
+    assert rank_measures(["n1"], {"n1"}) == rank_measures(["n1"], set()) == (1, 1, 1)
+    assert rank_measures([], {"n1"}) == (0, 0, 0)

@@ -4,11 +4,9 @@ import hashlib
 import random
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
-import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -27,24 +25,10 @@ from skillpager.bench.data.records import (
     SkillRecord,
     write_records,
 )
-from skillpager.bench.judge.agreement import (
-    ALL,
-    METHODS,
-    judged_cases,
-    kappas,
-    measure_agreement,
-    sample_cases,
-    score_sheets,
-)
+from skillpager.bench.judge.agreement import ALL, METHODS, compare_judges, measure_agreement, sample_cases
 from skillpager.bench.judge.judges import choose_methods, collect_cases
-from skillpager.bench.judge.node_types import (
-    LabelClassifier,
-    label_fragments,
-    label_text,
-    parser_quality,
-    types_by_line,
-)
-from skillpager.bench.judge.sheets import INSUFFICIENT, SUFFICIENT, export_cases
+from skillpager.bench.judge.node_types import label_fragments, label_text, parser_quality, types_by_line
+from skillpager.bench.judge.sheets import INSUFFICIENT, SUFFICIENT
 from skillpager.bench.report import paper
 from skillpager.errors import BenchError
 from skillpager.parsing.fragments import split_skill
@@ -125,16 +109,7 @@ def node_records(pager: SkillPager, skill: SkillRecord) -> list[NodeRecord]:
     """Return the nodes that a run would record."""
     return [
         NodeRecord(
-            skill.id,
-            node.id,
-            node.type,
-            node.type_confidence,
-            node.span.file,
-            node.span.start_line,
-            node.span.end_line,
-            node.span.start,
-            node.span.end,
-            node.tokens,
+            skill.id, node.id, node.type, node.type_confidence, tokens=node.tokens, **asdict(node.span)
         )
         for node in pager.index(to_skill(skill)).nodes
     ]
@@ -160,7 +135,14 @@ def strata_of(folder: BenchFolder, drawn: Iterable[str]) -> Counter[tuple[str, b
 
 def verdicts_of(folder: BenchFolder) -> dict[str, JudgmentRecord]:
     """Return the judge's verdicts by case."""
-    return dict(judged_cases(folder, JUDGE, collect_cases(folder, choose_methods(folder))))
+    docket = collect_cases(folder, choose_methods(folder))
+    found = {}
+    for method, selections in docket.selections.items():
+        verdicts = {(each.query, each.context_sha256): each for each in folder.judgments(JUDGE, method)}
+        for case, chosen in selections:
+            if verdict := verdicts.get((chosen.query, chosen.context_sha256)):
+                found[case] = verdict
+    return found
 
 
 def test_sample_is_the_papers(folder: BenchFolder) -> None:
@@ -256,9 +238,10 @@ def test_agreement_is_what_sklearn_says(pairs: list[tuple[str, str]]) -> None:
         assert measured.kappa.value == pytest.approx(cohen_kappa_score(reference, rated))
 
 
-def test_kappa_where_it_is_undefined() -> None:
-    one_label_each = np.array([[[5, 0], [0, 0]], [[0, 5], [0, 0]], [[3, 0], [0, 2]]])
-    assert np.array_equal(kappas(one_label_each), [np.nan, 0.0, 1.0], equal_nan=True)
+def test_kappa_of_one_label_and_of_no_disagreement() -> None:
+    kappa = measure_agreement([*"aaaaa"], [*"bbbbb"], "ab").kappa
+    assert kappa is not None
+    assert (kappa.low, kappa.value, kappa.high) == (0.0, 0.0, 0.0)
     rare = measure_agreement([*"aaaaab"], [*"aaaaab"], "ab")
     assert rare.kappa is not None
     assert (rare.kappa.low, rare.kappa.high) == (1.0, 1.0)
@@ -270,77 +253,62 @@ def test_agreement_needs_the_same_cases() -> None:
             measure_agreement(reference, rated, "ab")
 
 
-# ---- scores
+# ---- a judge beside people
 
 
-@pytest.fixture
-def judged_sheet(folder: BenchFolder, tmp_path: Path) -> Path:
-    """The paper's sample, not yet answered."""
-    export_cases(sample_cases(folder, JUDGE)[0], tmp_path / "sheet.csv")
-    return tmp_path / "sheet.csv"
+PEOPLE = "people:anna"
 
 
-def fill(path: Path, label_of: Callable[[str], str]) -> None:
-    """Answer a sheet at once."""
-    frame = pd.read_csv(path, dtype=str, na_filter=False)
-    frame.assign(label=frame["case"].map(label_of)).to_csv(path, index=False)
-
-
-def fill_as_judge(path: Path, folder: BenchFolder, *, but: dict[str, int]) -> None:
-    """Answer as the judge did, but for so many cases of each vote pattern, half of either verdict."""
-    judged = verdicts_of(folder)
+def answer(folder: BenchFolder, cases: Iterable[str], *, but: dict[str, int]) -> None:
+    """Judge cases as the judge did, but for so many of each vote pattern, half of either verdict."""
     left = {
         (pattern, sufficient): (count + sufficient) // 2
         for pattern, count in but.items()
         for sufficient in (True, False)
     }
-
-    def label_of(case: str) -> str:
-        stratum = (judged[case].pattern, judged[case].sufficient)
+    given: dict[str, list[JudgmentRecord]] = {method: [] for method in METHODS}
+    judged = verdicts_of(folder)
+    for verdict in map(judged.__getitem__, cases):
+        stratum = (verdict.pattern, verdict.sufficient)
         left[stratum] = left.get(stratum, 0) - 1
-        agreed = left[stratum] < 0
-        return SUFFICIENT if agreed == judged[case].sufficient else INSUFFICIENT
+        sufficient = verdict.sufficient == (left[stratum] < 0)
+        mine = replace(verdict, judge=PEOPLE, sufficient=sufficient, votes=(sufficient,))
+        given[verdict.method].append(mine)
+    for method, records in given.items():
+        write_records(folder.judgments_file(PEOPLE, method), records)
 
-    fill(path, label_of)
 
-
-def test_the_papers_numbers_come_out(judged_sheet: Path, folder: BenchFolder) -> None:
+def test_the_papers_numbers_come_out(folder: BenchFolder) -> None:
     # 82.29 % of 96 are 79, of which 41 of the 48 unanimous ones and 38 of the others
-    fill_as_judge(judged_sheet, folder, but={"3-0": 7, "2-1": 10})
-    groups = {group.name: group.agreement for group in score_sheets(folder, JUDGE, [judged_sheet])}
-    assert list(groups) == ["all", "3-0", "2-1"]
-    for name in ("all", "3-0", "2-1"):
-        measured, published = groups[name], paper.JUDGE_AGREEMENT[name]
+    answer(folder, sample_cases(folder, JUDGE)[0], but={"3-0": 7, "2-1": 10})
+    found = compare_judges(folder, JUDGE, PEOPLE)
+    assert list(found) == [ALL, "3-0", "2-1", *sorted(METHODS)]
+    for name, (agreement, kappa) in paper.JUDGE_AGREEMENT.items():
+        measured = found[name]
         assert measured.kappa is not None
-        assert 100 * measured.rate.value == pytest.approx(published.agreement, abs=5e-3)
-        assert measured.kappa.value == pytest.approx(published.kappa, abs=5e-4)
+        assert 100 * measured.rate.value == pytest.approx(agreement, abs=5e-3)
+        assert measured.kappa.value == pytest.approx(kappa, abs=5e-4)
         assert measured.kappa.low < measured.kappa.value < measured.kappa.high
-    assert list(groups["all"].f1) == [SUFFICIENT, INSUFFICIENT]
+    assert list(found[ALL].f1) == [SUFFICIENT, INSUFFICIENT]
+    assert sum(found[method].cases for method in METHODS) == 96
 
 
-def test_every_annotator_is_compared_with_the_judge(judged_sheet: Path, folder: BenchFolder) -> None:
-    fill_as_judge(judged_sheet, folder, but={})
-    anna, ben = (judged_sheet.with_name(f"sheet.{name}.csv") for name in ("anna", "ben"))
-    rows = pd.read_csv(judged_sheet, dtype=str, na_filter=False)
-    rows.assign(label="sufficient").to_csv(anna, index=False)
-    # cases without a label, and those that are left out, do not count
-    rows.assign(label=rows["label"].where(rows.index < 10, "")).head(50).to_csv(ben, index=False)
-    groups = score_sheets(folder, JUDGE, [judged_sheet, anna, ben])
-    overall = [group for group in groups if group.name == ALL]
-    assert [group.agreement.rate.value for group in overall] == [1.0, 0.5, 1.0]
-    assert [group.sheet for group in overall] == [str(judged_sheet), str(anna), str(ben)]
-    assert [group.agreement.cases for group in overall] == [96, 96, 10]
-    assert overall[1].agreement.kappa is not None
-    assert overall[1].agreement.kappa.value == 0.0
+def test_a_context_of_several_methods_counts_once(folder: BenchFolder) -> None:
+    answer(folder, sample_cases(folder, JUDGE)[0], but={})
+    for judge in (JUDGE, PEOPLE):
+        records = [replace(each, method="chunk_mmr") for each in folder.judgments(judge, "mmr")]
+        write_records(folder.judgments_file(judge, "chunk_mmr"), records)
+    found = compare_judges(folder, JUDGE, PEOPLE)
+    assert (found[ALL].cases, found["mmr"].cases, found["chunk_mmr"].cases) == (72, 24, 24)
+    assert found[ALL].rate.value == 1.0
 
 
-def test_sheets_that_cannot_be_scored(judged_sheet: Path, folder: BenchFolder) -> None:
+def test_judges_without_a_common_case_are_not_compared(folder: BenchFolder) -> None:
+    answer(folder, sample_cases(folder, JUDGE)[0], but={})
+    for method in METHODS:
+        write_records(folder.judgments_file(JUDGE, method), [])
     with raises(BenchError):
-        score_sheets(folder, JUDGE, [judged_sheet])
-    fill(judged_sheet, lambda case: SUFFICIENT)
-    write_records(folder.judgments_file(JUDGE, "mmr"), [])
-    with raises(BenchError):
-        score_sheets(folder, JUDGE, [judged_sheet])
+        compare_judges(folder, JUDGE, PEOPLE)
 
 
 # ---- node types by annotators
@@ -370,37 +338,6 @@ def labelled(skill: SkillRecord) -> SkillRecord:
         (start, end, NodeType.CONCEPT if kind is NodeType.PARAM else kind) for start, end, kind in types
     )
     return replace(skill, types=types, types_second=second)
-
-
-def test_label_classifier_is_a_perfect_parser(tmp_path: Path) -> None:
-    skills = [labelled(skill) for skill in skill_records()[:4]]
-    nodes = []
-    for skill in skills:
-        with_labels = SkillPager(
-            encoder="hashing", classifier=LabelClassifier(skill), store=tmp_path / "store"
-        )
-        nodes += node_records(with_labels, skill)
-        with_labels.close()
-    quality = parser_quality(skills, nodes)
-    assert quality is not None
-    assert quality.parser.rate.value == 1.0
-    assert quality.unlabelled == sum(node.confidence == 0.0 for node in nodes) > 0
-    assert {node.type for node in nodes if node.confidence == 0.0} == {"concept"}
-    assert quality.annotators is not None
-    assert quality.annotators.f1[NodeType.PARAM] == 0.0
-    assert quality.annotators.rate.value < 1.0
-
-
-def test_label_classifier_by_file_and_id() -> None:
-    skill = labelled(skill_records()[0])
-    two_files = replace(skill, files=(*skill.files, ("more.md", skill.text.upper().replace(" ", " x "))))
-    fragments = [tile for tile in split_skill(to_skill(two_files)) if isinstance(tile, Fragment)]
-    verdicts = LabelClassifier(two_files).classify(fragments, None)
-    pairs = zip(fragments, verdicts, strict=True)
-    assert {verdict.confidence for part, verdict in pairs if part.span.file == "more.md"} == {0.0}
-    assert max(verdict.confidence for verdict in verdicts) == 1.0
-    assert LabelClassifier(skill).id == LabelClassifier(replace(skill, types_second=())).id
-    assert LabelClassifier(skill).id != LabelClassifier(replace(skill, types=skill.types[1:])).id
 
 
 def test_parser_quality_counts_what_sklearn_counts(typed_folder: BenchFolder) -> None:

@@ -58,11 +58,7 @@ class PoolSkill(Record):
 
 
 def read_pool(path: Path) -> Iterator[RoutingSkill]:
-    """Yield the skills of a folder of skills, or of a file of JSON lines (`id`, `skill_md`), also as `.xz`.
-
-    Raises:
-        BenchError: The file is missing or damaged.
-    """
+    """Yield the skills of a folder, or of a file of JSON lines (`id`, `skill_md`), also as `.xz`."""
     if path.is_dir():
         for found in discover([path]):
             if found.problem is None:
@@ -83,13 +79,8 @@ def read_pool(path: Path) -> Iterator[RoutingSkill]:
 def read_tasks(folder: Path, truth: Path) -> tuple[list[RoutingSkill], list[RoutingQuery]]:
     """Return the skills that tasks need, and the tasks, whole and as short queries.
 
-    Args:
-        folder: `tasks.jsonl` and `relevance.json` of SkillRouter-Eval-Core, and, if there are short queries,
-            `short_queries.json`.
-        truth: Folder of the skills, `<name>.md`; tasks that need none of them are left out.
-
-    Raises:
-        BenchError: A file is missing or damaged.
+    `folder` has `tasks.jsonl` and `relevance.json` of SkillRouter-Eval-Core, and maybe `short_queries.json`;
+    `truth` has the skills, `<name>.md`. Tasks that need none of them are left out.
     """
     skills = []
     for path in sorted(truth.glob("*.md")):
@@ -113,11 +104,7 @@ def read_tasks(folder: Path, truth: Path) -> tuple[list[RoutingSkill], list[Rout
 
 
 def read_asked(folder: Path) -> tuple[list[RoutingSkill], list[RoutingQuery]]:
-    """Return the documents of a folder of evidence data, without near copies, as skills; and their queries.
-
-    Raises:
-        BenchError: As `read_documents`.
-    """
+    """Return the documents of a folder of evidence data as skills, and their queries; no near copies."""
     skills, queries = [], []
     for document in read_documents(folder):
         if document.provenance.near_copy_of:
@@ -167,12 +154,7 @@ Rank = Callable[[str], list[str]]
 
 
 class OwnRouter:
-    """Routing as the library does it.
-
-    Args:
-        skills: The skills.
-        needed: Ids of those that any query needs; whether any skill fits is also asked without them.
-    """
+    """Routing as the library does it; whether any skill fits is also asked without the `needed` ones."""
 
     def __init__(self, skills: Sequence[RoutingSkill], needed: Collection[str] = ()) -> None:
         self._skills, self._index = skills, WordIndex(None)
@@ -256,23 +238,15 @@ METHODS = (OURS, *OTHERS)
 
 @dataclass(frozen=True, slots=True)
 class RoutingRow(Record):
-    """What a method found for a query.
-
-    Attributes:
-        library: Number of skills in the library.
-        ranks: By needed skill its rank from 1; None if it is not among the first `DEPTH`.
-        ms: Milliseconds of processor time.
-        fits: Estimated chance that any skill fits; None if the method estimates none.
-        without: The same in the library without all skills that any query needs.
-    """
+    """What a method found for a query."""
 
     query: str
     kind: str
-    library: int
-    ranks: dict[str, int | None]
-    ms: float
-    fits: float | None = None
-    without: float | None = None
+    library: int  # number of skills in the library
+    ranks: dict[str, int | None]  # by needed skill its rank from 1; None if it is not among the first `DEPTH`
+    ms: float  # milliseconds of processor time
+    fits: float | None = None  # estimated chance that any skill fits; None if the method estimates none
+    without: float | None = None  # the same in the library without all skills that any query needs
 
 
 def measure_method(
@@ -282,12 +256,7 @@ def measure_method(
     folder: Path,
     progress: Progress,
 ) -> list[RoutingRow]:
-    """Return the rows of a method, and write them to `<folder>/<method>.jsonl`.
-
-    Raises:
-        BenchError: The method is unknown.
-        MissingExtraError: The method needs a package that is not installed.
-    """
+    """Return the rows of a method, and write them to `<folder>/<method>.jsonl`."""
     if method not in METHODS:
         raise BenchError(f"Unknown method {method!r}: choose from {', '.join(METHODS)}.")
     needed = {id_ for query in queries for id_ in query.needs}

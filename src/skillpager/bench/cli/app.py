@@ -3,15 +3,14 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from skillpager.bench.cli.data import app as data_app
-from skillpager.bench.cli.judge import judge, queries
+from skillpager.bench.cli.judge import judge, queries, validate
 from skillpager.bench.cli.route import route
-from skillpager.bench.cli.validate import app as validate_app
-from skillpager.cli.messages import UsageError, note, print_json, print_text, reported, warn
+from skillpager.cli.messages import FAILED, UsageError, note, print_json, print_text, reported, warn
 from skillpager.cli.options import AsJson, CacheDir, ClassifierName, EncoderName, IndexOptions
 from skillpager.cli.views import print_table, progress_bar
 
@@ -19,7 +18,15 @@ if TYPE_CHECKING:
     from skillpager.bench.data.folder import BenchFolder
 
 EVIDENCE, NO_JUDGE = "evidence", "none"
+# headings of what `summarise` returns; intervals draw skills
+SUMMARY = (
+    *("method", "queries", "suff. %", "95 % CI", "coverage %", "recall %", "AP %", "nDCG %"),
+    *("nodes", "tokens", "token red. %", "macro %", "ms"),
+)
 
+Contexts = Annotated[
+    bool, typer.Option("--contexts/--no-contexts", help="Store the pages' texts, which other judges need.")
+]
 AllowTrained = Annotated[
     bool,
     typer.Option(
@@ -89,12 +96,12 @@ def run(
     judge: Annotated[
         str, typer.Option(metavar="NAME", help="evidence, or none to judge later with `bench judge`.")
     ] = EVIDENCE,
-    contexts: Annotated[
-        bool,
-        typer.Option("--contexts/--no-contexts", help="Store the pages' texts, which other judges need."),
-    ] = True,
+    contexts: Contexts = True,
     *,
     how: RunOptions,
+    baseline: Annotated[
+        str | None, typer.Option(metavar="METHOD", help="Also run METHOD, and compare the others with it.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Run methods on the queries of a benchmark.
@@ -102,8 +109,8 @@ def run(
     A method is a strategy of `page --strategy`, with options after an @: lambda=0.9, k=20 (or all),
     boundary=80, tokens=40% (or a number), sufficiency=0.9 (of navigator), encoder=NAME, classifier=NAME.
     MODULE:NAME is a strategy, encoder or classifier of your own, in an installed module or in this folder.
-    A suite is a set of methods: main, offline, graph, concept, lambda, k, size, boundary, budget,
-    granularity, encoder, classifier.
+    A suite is a set of methods: main, offline, graph, concept, folders, lambda, k, size, boundary, budget,
+    granularity.
     Methods that are finished are not run again, but for strategies of your own.
 
     \b
@@ -112,42 +119,43 @@ def run(
       skillpager bench run --out results --methods mmr@lambda=0.9,hybrid@tokens=40%
       skillpager bench run --data skillrouter --judge none --methods main
       skillpager bench run --out results --methods own_strategy:SharedWords,mmr
+      skillpager bench run --out results --methods sections,bm25 --baseline navigator
     """
     from skillpager.bench.report.methods import summarise
     from skillpager.bench.report.results import Results
-    from skillpager.bench.run.methods import SUITES, parse_method, split_labels
+    from skillpager.bench.run.methods import parse_method, read_labels
 
     if judge not in (EVIDENCE, NO_JUDGE):
         raise UsageError(
             f"Unknown judge {judge!r}: choose evidence or none. Others: `skillpager bench judge`."
         )
-    parts = split_labels(methods)
-    labels = [parse_method(label).label for part in parts for label in SUITES.get(part, (part,))]
+    labels = [*read_labels(methods), *([parse_method(baseline).label] if baseline else [])]
     folder = _make_contexts(labels, place, how, keep=contexts, judged=judge == EVIDENCE)
     if judge == NO_JUDGE:
         note(f"not judged yet: `skillpager bench judge {folder.path}`")
         return
     results = Results(folder, EVIDENCE, allow_trained=how.allow_trained)
-    rows = summarise(results, dict.fromkeys(labels))
+    rows = summarise(results, dict.fromkeys(labels), baseline=labels[-1] if baseline else None)
     if as_json:
         print_json({"out": str(folder.path), "methods": rows})
     else:
-        columns = ["method", "queries", "suff. %", "95 % CI over queries", "coverage %", "nodes"]
-        columns += ["token red. %", "macro %", "ms"]
-        print_table(columns, [[_cell(value) for value in row.values()] for row in rows], right=columns[1:])
+        columns = [*SUMMARY, *([f"− {labels[-1]}, points", "95 % CI", "p, Holm"] if baseline else [])]
+        lines = [list(map(_cell, row.values(), columns)) for row in rows]
+        print_table(columns, lines, right=columns[1:])
     if results.trained_note:
         warn(results.trained_note)
 
 
-def _cell(value: object) -> str:
-    """Return a number as text, with one decimal."""
-    if isinstance(value, list):
-        return "–".join(map(_cell, value))
-    return "–" if value is None else f"{value:.1f}" if isinstance(value, float) else str(value)
+def _cell(value: Any, heading: str) -> str:
+    """Return a number as in tables of a report, or the two ends of an interval."""
+    from skillpager.bench.report.tables import format_cell
+
+    numbers = value if isinstance(value, list) else [value]
+    return "–".join(format_cell(number, heading) for number in numbers)
 
 
 app.command()(judge)
-app.add_typer(validate_app, name="validate")
+app.command()(validate)
 
 
 @app.command()
@@ -160,6 +168,9 @@ def report(
     out: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Folder to write. [default: RUN/report]")
     ] = None,
+    baseline: Annotated[
+        str, typer.Option(metavar="METHOD", help="Compare the other methods with METHOD.")
+    ] = "mmr",
     allow_trained: AllowTrained = False,
 ) -> None:
     """Write tables and figures of a run: report.html, tables/, figures/.
@@ -167,16 +178,48 @@ def report(
     \b
     Examples:
       skillpager bench report results
+      skillpager bench report results --baseline navigator --out beside-navigator
     """
     from skillpager.bench.data.folder import BenchFolder
 
-    _write_report(BenchFolder(folder), judge, out, allow_trained=allow_trained)
+    _write_report(BenchFolder(folder), judge, out, allow_trained=allow_trained, baseline=baseline)
 
 
 @app.command()
 @reported
-def reproduce(place: PlaceOptions, how: RunOptions) -> None:
+def compare(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of the results.")],
+    published: Annotated[Path, typer.Argument(metavar="PUBLISHED", help="Published rows, or another run.")],
+    tolerance: Annotated[
+        float, typer.Option(metavar="POINTS", min=0, help="Points by which measures may differ.")
+    ] = 1.0,  # twice the largest difference that was seen between machines
+) -> None:
+    """Compare a run with published rows of the same methods and queries.
+
+    The exit code is 1 if a measure of a method differs by more points than the tolerance.
+
+    \b
+    Examples:
+      skillpager bench compare results run
+    """
+    from skillpager.bench.report.compare import compare_runs, open_results
+
+    rows = compare_runs(open_results(run), open_results(published), tolerance=tolerance)
+    rows["agrees"] = rows["agrees"].map({True: "yes", False: "no"})
+    columns = list(map(str, rows))
+    lines = [list(map(_cell, row, columns)) for row in rows.astype(object).to_numpy().tolist()]
+    print_table(columns, lines, right=columns[1:-1])
+    if differing := rows["method"][rows["agrees"] == "no"].tolist():
+        note(f"more than {tolerance:g} points apart: {', '.join(differing)}")
+        raise typer.Exit(FAILED)
+
+
+@app.command()
+@reported
+def reproduce(place: PlaceOptions, contexts: Contexts = False, *, how: RunOptions) -> None:
     """Run every suite with the evidence judge and write the report: each table of the paper, and its sweeps.
+
+    It ends with exit code 1, before anything is run, if a method has learned from the skills.
 
     \b
     Examples:
@@ -186,12 +229,18 @@ def reproduce(place: PlaceOptions, how: RunOptions) -> None:
     from skillpager.bench.run.methods import SUITES
 
     labels = [label for suite in SUITES.values() for label in suite]
-    folder = _make_contexts(labels, place, how, keep=False, judged=True)
+    folder = _make_contexts(labels, place, how, keep=contexts, judged=True, complete=True)
     _write_report(folder, EVIDENCE, None, allow_trained=how.allow_trained)
 
 
 def _make_contexts(
-    labels: Iterable[str], place: PlaceOptions, how: RunOptions, *, keep: bool, judged: bool
+    labels: Iterable[str],
+    place: PlaceOptions,
+    how: RunOptions,
+    *,
+    keep: bool,
+    judged: bool,
+    complete: bool = False,
 ) -> "BenchFolder":
     """Return the folder in which methods were run."""
     from skillpager.bench.run.runs import open_run, run_methods, run_settings
@@ -209,15 +258,17 @@ def _make_contexts(
     folder = open_run(place.data, place.out, plan)
     with progress_bar("contexts") as progress:
         jobs = how.jobs or usable_processors()
-        made = run_methods(folder, labels, plan, jobs=jobs, progress=progress)
+        made = run_methods(folder, labels, plan, jobs=jobs, complete=complete, progress=progress)
     note(f"{made:,} contexts made, in {folder.path}")
     return folder
 
 
-def _write_report(folder: "BenchFolder", judge: str, out: Path | None, *, allow_trained: bool) -> None:
+def _write_report(
+    folder: "BenchFolder", judge: str, out: Path | None, *, allow_trained: bool, baseline: str = "mmr"
+) -> None:
     """Write a report, and print the files."""
     from skillpager.bench.report.report import write_report
 
     target, judge = out or folder.path / "report", folder.find_judge(judge)
-    written = write_report(folder, judge=judge, out=target, allow_trained=allow_trained)
+    written = write_report(folder, judge=judge, out=target, allow_trained=allow_trained, baseline=baseline)
     print_text("\n".join(map(str, written)))

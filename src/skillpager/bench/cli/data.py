@@ -115,6 +115,10 @@ def fetch(
             help="Part of the annotations: skillsbench and test to report on; from the others models learned."
         ),
     ] = "skillsbench",
+    source: Annotated[
+        Path | None,
+        typer.Option("--from", metavar="FOLDER", help="Take them from below FOLDER, without a network."),
+    ] = None,
 ) -> None:
     """Restore the documents of the published annotations from their public repositories.
 
@@ -124,12 +128,13 @@ def fetch(
     \b
     Examples:
       skillpager bench data fetch --split skillsbench --out skillsbench
+      skillpager bench data fetch --from ~/clones --out skillsbench
     """
     from skillpager.bench.data.evidence import fetch_documents, read_published
 
     published = read_published(split)
     with progress_bar("documents") as progress:
-        missing = fetch_documents(published, out, progress=progress)
+        missing = fetch_documents(published, out, source=source, progress=progress)
     restored = len(published) - len(missing)
     if missing:
         print_table(["missing", "why"], list(missing.items()))

@@ -66,17 +66,14 @@ def judge(
         int, typer.Option(metavar="N", min=1, help="Votes of the model on each case, an odd number.")
     ] = 3,  # paper §4.2
     export: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="SHEET",
-            help="Write the cases for people to judge: CSV, or with the suffix .json tasks for Label Studio.",
-        ),
+        Path | None, typer.Option(metavar="SHEET", help="Write the cases for people to judge, as CSV.")
     ] = None,
+    sample: Annotated[
+        str | None,
+        typer.Option(metavar="JUDGE", help="Export 96 cases, balanced over the verdicts of JUDGE."),
+    ] = None,  # paper §4.2
     import_: Annotated[
-        list[Path] | None,
-        typer.Option(
-            "--import", metavar="SHEET", help="Answered sheet, or export of Label Studio; repeatable."
-        ),
+        list[Path] | None, typer.Option("--import", metavar="SHEET", help="Answered sheet; repeatable.")
     ] = None,
     name: Annotated[
         str, typer.Option(metavar="NAME", help="Who gave the imported answers; llm:NAME for an agent.")
@@ -89,11 +86,15 @@ def judge(
     on each case and stores them in FOLDER/votes, so that no vote is paid for twice. People answer through
     sheets.
 
+    A sample is balanced over methods, verdicts and vote patterns, 3-0 and 2-1 for a judge of three votes. The
+    sheet does not show them. Where there are too few cases it is smaller, with a warning.
+
     \b
     Examples:
       skillpager bench judge results
       skillpager bench judge results --judge llm --methods main
       skillpager bench judge results --export for-anna.csv
+      skillpager bench judge results --export sample.csv --sample evidence
       skillpager bench judge results --import for-anna.csv --name anna
     """
     from skillpager.bench.data.folder import BenchFolder
@@ -104,7 +105,12 @@ def judge(
         raise UsageError("--export and --import are two commands: the answers come in between.")
     if import_ and methods:
         raise UsageError("--import takes the answers on all methods: leave --methods out.")
+    if sample and not export:
+        raise UsageError("--sample needs --export SHEET.")
     run = BenchFolder(folder)
+    if export and sample:
+        _export_sample(run, sample, methods, export)
+        return
     docket = collect_cases(run, choose_methods(run, methods))
     if export:
         export_cases(docket.cases, export)
@@ -117,6 +123,52 @@ def judge(
         with progress_bar("contexts") as progress:
             judging = judge_cases(run, docket, EvidenceJudge(), progress=progress)
         _print_judging(run, judging)
+
+
+def _export_sample(run: "BenchFolder", judge: str, methods: str | None, sheet: Path) -> None:
+    """Write the paper's sample of cases that a judge has judged."""
+    from skillpager.bench.judge.agreement import METHODS, sample_cases
+    from skillpager.bench.judge.sheets import export_cases
+    from skillpager.bench.run.methods import read_labels
+
+    chosen = read_labels(methods) if methods else METHODS
+    cases, warnings = sample_cases(run, run.find_judge(judge), methods=chosen)
+    export_cases(cases, sheet)
+    for warning in warnings:
+        warn(warning)
+    note(f"{len(cases):,} cases; then: `bench judge {run.path} --import {sheet} --name …`")
+
+
+@reported
+def validate(
+    folder: Folder,
+    judge: Annotated[str, typer.Option(metavar="JUDGE", help="Judge to validate: an id, or its beginning.")],
+    reference: Annotated[
+        str, typer.Option(metavar="JUDGE", help="Whom to compare it with, such as people:anna.")
+    ],
+) -> None:
+    """Report how a judge agrees with people, or with another judge.
+
+    Agreement and Cohen's kappa with 95 % intervals, beside the paper's: of all cases, by vote pattern and
+    by method.
+
+    \b
+    Examples:
+      skillpager bench validate results --judge evidence --reference people:anna
+    """
+    from skillpager.bench.data.folder import BenchFolder
+    from skillpager.bench.judge.agreement import compare_judges
+    from skillpager.bench.report.paper import JUDGE_AGREEMENT
+    from skillpager.bench.report.tables import format_cell
+
+    run = BenchFolder(folder)
+    rows = []
+    for part, found in compare_judges(run, run.find_judge(judge), run.find_judge(reference)).items():
+        own = format_cell(found.rate.scaled(100)), format_cell(found.kappa, "κ")
+        paper = [f"{number:g}" for number in JUDGE_AGREEMENT.get(part, ())] or ["", ""]
+        rows.append([part, str(found.cases), *own, f"{100 * found.macro_f1:.2f}", *paper])
+    numbers = ["cases", "agreement %", "κ", "macro-F1 %", "paper %", "paper κ"]
+    print_table(["part", *numbers], rows, right=numbers)
 
 
 def _judge_by_people(run: "BenchFolder", docket: "Docket", sheets: list[Path], name: str) -> None:

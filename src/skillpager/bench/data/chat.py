@@ -1,4 +1,4 @@
-"""Many questions to a chat model: parallel requests, retries, corrections."""
+"""Many questions to a chat model in parallel, and its answers."""
 
 import hashlib
 import json
@@ -12,11 +12,9 @@ from pydantic import BaseModel, ValidationError
 
 from skillpager.bench.data.records import first_fault
 from skillpager.library.discovery import Progress
-from skillpager.remote.chat import Message, chat_json
-from skillpager.remote.endpoint import Endpoint, EndpointError
+from skillpager.remote.endpoint import EndpointError
 
 Item = TypeVar("Item")
-Value = TypeVar("Value")
 Shape = TypeVar("Shape", bound=BaseModel)
 
 # an endpoint that is down, or a model that cannot keep to the form, fails every question, each after its
@@ -25,53 +23,14 @@ MAX_FAILURES_IN_A_ROW = 10
 TAG_DIGITS = 10
 
 
-@dataclass(frozen=True, slots=True)
-class Question(Generic[Value]):
-    """A request for one answer.
-
-    Attributes:
-        system: The instructions.
-        user: The material.
-        schema: JSON schema of the answer.
-        read: Returns the value of the decoded JSON. Raises `ValueError` for JSON that cannot be used.
-    """
-
-    system: str
-    user: str
-    schema: Mapping[str, object]
-    schema_name: str
-    read: Callable[[object], Value]
-
-
 @dataclass(slots=True)
 class Asked(Generic[Item]):
-    """The outcome of many questions.
-
-    Attributes:
-        done: Number of answers.
-        failures: Items without an answer, each with the reason.
-        stopped: Why the rest was not asked; empty when all were.
-    """
+    """The outcome of many questions."""
 
     done: int = 0
+    # items without an answer, each with the reason
     failures: list[tuple[Item, str]] = field(default_factory=list)
-    stopped: str = ""
-
-
-def ask(endpoint: Endpoint, question: Question[Value]) -> Value:
-    """Return the answer of a model to a question; a second attempt names the fault of the first.
-
-    Raises:
-        EndpointError: No usable answer came, however often it was asked.
-    """
-    return chat_json(
-        endpoint,
-        (Message("system", question.system), Message("user", question.user)),
-        schema=question.schema,
-        schema_name=question.schema_name,
-        read=question.read,
-        correct=True,
-    )
+    stopped: str = ""  # why the rest was not asked; empty when all were
 
 
 def ask_all(
@@ -132,11 +91,7 @@ def quote_as_data(texts: Mapping[str, str]) -> str:
 
 
 def read_as(shape: type[Shape], data: object) -> Shape:
-    """Return decoded JSON as a `shape`, validated without type conversion.
-
-    Raises:
-        ValueError: It does not fit; one line names the first difference.
-    """
+    """Return decoded JSON as a `shape`, validated without type conversion."""
     try:
         # from JSON again, in which strictness knows no tuples or dates
         return shape.model_validate_json(json.dumps(data), strict=True)

@@ -6,7 +6,7 @@ from their public repositories.
 
 import hashlib
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from importlib.resources import files
@@ -29,6 +29,7 @@ from skillpager.files import ENTRY_FILE, write_file
 from skillpager.library.discovery import Progress
 from skillpager.parsing.lines import LINE_END
 from skillpager.parsing.skill import skill_from_files
+from skillpager.settings import MAX_SKILL_BYTES
 
 logger = logging.getLogger(__name__)
 
@@ -70,21 +71,15 @@ class AnnotatedQuery:
 
 @dataclass(frozen=True, slots=True)
 class Annotation(Record):
-    """The annotations of one document: the content of an `.ann.json` or `.short.json` file.
+    """The annotations of one document: the content of an `.ann.json` or `.short.json` file."""
 
-    Attributes:
-        skill: Name of the document's file without `.md`.
-        types_second: Node types by a second annotator.
-        unanswered: Queries in the field of the document that it does not answer.
-        missing: The same as plain texts.
-    """
-
-    skill: str
+    skill: str  # name of the document's file without `.md`
     types: tuple[TypedRange, ...] = ()
-    types_second: tuple[TypedRange, ...] = ()
+    types_second: tuple[TypedRange, ...] = ()  # node types by a second annotator
     queries: tuple[AnnotatedQuery, ...] = ()
+    # queries in the field of the document that it does not answer
     unanswered: tuple[AnnotatedQuery, ...] = ()
-    missing: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()  # the same as plain texts
 
 
 FileRange = tuple[str, int, int]
@@ -113,23 +108,16 @@ class FolderAnnotation(Record):
 
 @dataclass(frozen=True, slots=True)
 class Provenance(Record):
-    """Where a document comes from: an entry of `manifest.json`; empty where it is not known.
-
-    Attributes:
-        id: Id of the document.
-        repo: Owner and name on GitHub.
-        sha256: SHA-256 of the file's bytes, hexadecimal.
-        license: SPDX identifier.
-        near_copy_of: A document that it is an edited copy of, and that models have learned from; nothing is
-            reported on such a copy.
-    """
+    """Where a document comes from: an entry of `manifest.json`; empty where it is not known."""
 
     id: str
-    repo: str = ""
+    repo: str = ""  # owner and name on GitHub
     commit: str = ""
     path: str = ""
-    sha256: str = ""
-    license: str = ""
+    sha256: str = ""  # SHA-256 of the file's bytes, hexadecimal
+    license: str = ""  # SPDX identifier
+    # a document that it is an edited copy of, and that models have learned from; nothing is reported on such
+    # a copy
     near_copy_of: str = ""
 
 
@@ -154,15 +142,11 @@ class Published(Annotation):
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """One annotated skill.
-
-    Attributes:
-        files: Path and text of each file, byte for byte, the entry file first.
-    """
+    """One annotated skill."""
 
     annotation: Annotation
     provenance: Provenance
-    files: tuple[tuple[str, str], ...]
+    files: tuple[tuple[str, str], ...]  # path and text of each file, byte for byte, the entry file first
     short: Annotation | None = None
 
     @property
@@ -189,7 +173,8 @@ def read_evidence(
 
     The folder holds `<id>.md` with `<id>.ann.json`, or the folder `<id>` with `<id>.mf.json` for a skill of
     several files, and `manifest.json` where provenance is known; documents that it calls near copies of
-    others (`near_copy_of`) are left out. With `short` the queries are the short ones, their style as `angle`.
+    others (`near_copy_of`) are left out. With `short` the queries are the short ones, their style as `angle`;
+    of skills of several files both kinds are read otherwise, with the kind as `angle`.
 
     Raises:
         BenchError: A file is missing or damaged, a line range is not in its document, an id is there
@@ -219,8 +204,8 @@ def read_evidence(
                 types_second=note.types_second,
             )
         )
-        asked = document.short if short else note
-        for query in asked.queries if asked else ():
+        asked = (document.short,) if short else (note, document.short if len(document.files) > 1 else None)
+        for query in (query for part in asked if part for query in part.queries):
             fields = asdict(query)
             fields["angle"] = fields.pop("style") or query.angle
             queries.append(QueryRecord(skill=note.skill, origin=ANNOTATOR, **fields))
@@ -316,15 +301,9 @@ def _read_folder(file: Path, known: Mapping[str, Provenance]) -> Document:
 
     queries: dict[str, list[AnnotatedQuery]] = {"long": [], "short": []}
     for query in note.queries:
-        queries[query.kind].append(
-            AnnotatedQuery(
-                query.id,
-                query.query,
-                query.difficulty,
-                critical=joined(query, query.critical),
-                supporting=joined(query, query.supporting),
-            )
-        )
+        critical, supporting = joined(query, query.critical), joined(query, query.supporting)
+        asked = AnnotatedQuery(query.id, query.query, query.difficulty, query.kind, "", critical, supporting)
+        queries[query.kind].append(asked)
     long, short = (
         Annotation(note.skill, queries=tuple(queries[kind]), missing=note.missing)
         for kind in ("long", "short")
@@ -353,11 +332,7 @@ def evidence_ranges(query: AnnotatedQuery | QueryRecord) -> dict[str, Iterable[L
 
 
 def check_ranges(file: Path, ranges: Mapping[str, Iterable[LineRange]], *, document: str, text: str) -> None:
-    """Make sure that line ranges in `file`, each list under its name, are in the text of a document.
-
-    Raises:
-        BenchError: One is not.
-    """
+    """Make sure that line ranges in `file`, each list under its name, are in the text of a document."""
     lines = len(LINE_END.findall(text)) + 1
     for name, entries in ranges.items():
         for number, (first, last) in enumerate(entries):
@@ -368,18 +343,28 @@ def check_ranges(file: Path, ranges: Mapping[str, Iterable[LineRange]], *, docum
                 )
 
 
+def _find_documents(source: Path, wanted: Collection[str]) -> dict[str, Path]:
+    """Return by SHA-256 those of the Markdown files below a folder that are wanted."""
+    if not source.is_dir():
+        raise BenchError(f"{source} is not a folder: name one that holds the documents, such as a clone.")
+    found: dict[str, Path] = {}
+    for path in source.rglob(f"*{DOCUMENT}"):
+        if path.is_file() and path.stat().st_size <= MAX_SKILL_BYTES:
+            found.setdefault(hashlib.sha256(path.read_bytes()).hexdigest(), path)
+    return {digest: path for digest, path in found.items() if digest in wanted}
+
+
 def fetch_documents(
-    published: Sequence[Published], out: Path, *, progress: Progress | None = None
+    published: Sequence[Published], out: Path, *, source: Path | None = None, progress: Progress | None = None
 ) -> dict[str, str]:
     """Write a folder of evidence data, documents included; return why documents are missing, by their ids.
 
     A document that is there already, and right, is not fetched again; one with another SHA-256 is not stored.
-    `manifest.json` names all documents, missing ones too. `progress` is called with the documents done or
-    missing, and all documents.
-
-    Raises:
-        BenchError: The server cannot be reached.
+    `manifest.json` names all documents, missing ones too. With a folder as `source`, such as clones of the
+    repositories, documents are found below it by their SHA-256, without a network. `progress` is called with
+    the documents done or missing, and all documents.
     """
+    found = None if source is None else _find_documents(source, {record.sha256 for record in published})
     pooch = require_extra("pooch", extra="bench", purpose=PURPOSE)
     requests = require_extra("requests", extra="bench", purpose=PURPOSE)
     # it reports each file on stderr
@@ -397,7 +382,12 @@ def fetch_documents(
         known = {name: f"sha256:{document.sha256}"}
         store = pooch.create(out, "", registry=known, urls={name: url}, retry_if_failed=MAX_RETRIES)
         try:
-            store.fetch(name, downloader=download)
+            if found is None:
+                store.fetch(name, downloader=download)
+            elif document.sha256 not in found:
+                return f"{source} has no file with the SHA-256 {document.sha256} ({place})."
+            else:
+                write_file(out / name, found[document.sha256].read_bytes())
         except requests.HTTPError as error:
             return f"{place} cannot be fetched: {error}."
         except requests.RequestException as error:

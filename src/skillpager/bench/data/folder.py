@@ -60,11 +60,7 @@ class BenchFolder:
         self.path = path
 
     def skills(self) -> list[SkillRecord]:
-        """Return the skills.
-
-        Raises:
-            BenchError: There are none, or a line is damaged.
-        """
+        """Return the skills."""
         path = self.path / SKILLS
         if not path.is_file():
             raise BenchError(
@@ -110,11 +106,7 @@ class BenchFolder:
         return _labels((self.path / "judgments" / file_name(judge)).glob(JSONL_FILES))
 
     def find_judge(self, name: str) -> str:
-        """Return the judge of that id, or the only one whose id begins so, such as `llm`.
-
-        Raises:
-            BenchError: There is none, or there are several.
-        """
+        """Return the judge of that id, or the only one whose id begins so, such as `llm`."""
         judges = self.judges()
         found = [judge for judge in judges if judge == name] or [j for j in judges if j.startswith(name)]
         if len(found) == 1:
@@ -198,10 +190,6 @@ def read_skills(paths: Sequence[Path]) -> list[SkillRecord]:
     """Return skills with all their files, those below a folder in the order of their paths.
 
     `paths` are skill folders, Markdown files, or folders that contain skills.
-
-    Raises:
-        SkillError: A skill cannot be read.
-        BenchError: A folder contains no skill.
     """
     records = []
     for given in paths:
@@ -228,12 +216,7 @@ def read_skills(paths: Sequence[Path]) -> list[SkillRecord]:
 
 
 def read_queries(path: Path, skills: Sequence[SkillRecord]) -> list[QueryRecord]:
-    """Return the queries of a JSONL file, in the order of the skills; one without an id gets `<skill>#<n>`.
-
-    Raises:
-        BenchError: There is no such file, a line is damaged, names an unknown skill or lines that its entry
-            file does not have.
-    """
+    """Return the queries of a JSONL file, by skill; one without an id gets `<skill>#<n>`."""
     if not path.is_file():
         raise BenchError(f"There is no file of queries at {path}.")
     known = {skill.id: skill for skill in skills}
@@ -276,9 +259,6 @@ def write_data(
 
     The same data can be written again; without queries, those that are there are kept.
     `source` is its kind, such as `evidence`; `details` are further entries, such as seeds.
-
-    Raises:
-        BenchError: There are no skills, an id is not unique, or the folder holds other data.
     """
     if not skills:
         raise BenchError(f"The source {source} has no skills: nothing was written to {folder.path}.")

@@ -14,12 +14,13 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from skillpager.bench.data.chat import Asked, Question, ask, ask_all, quote_as_data, read_as
+from skillpager.bench.data.chat import Asked, ask_all, quote_as_data, read_as
 from skillpager.bench.data.folder import QUERIES, BenchFolder
 from skillpager.bench.data.records import QueryRecord, SkillRecord, append_records, write_records
 from skillpager.errors import BenchError
 from skillpager.library.discovery import Progress
 from skillpager.parsing.skill import find_body
+from skillpager.remote.chat import Message, chat_json
 from skillpager.remote.endpoint import Endpoint
 
 MAX_RETRIES = 3  # paper §4.1
@@ -85,7 +86,10 @@ def write_queries(
     path, lock, origin = folder.path / QUERIES, threading.Lock(), query_origin(model.id)
 
     def write(skill: SkillRecord) -> None:
-        written = ask(model, query_question(skill))
+        messages = Message("system", SYSTEM_PROMPT), Message("user", quote_skill(skill))
+        written = chat_json(
+            model, messages, schema=ANSWER_SCHEMA, schema_name="queries", read=read_queries, correct=True
+        )
         records = [
             QueryRecord(f"{skill.id}-q{number}", skill.id, each.query, origin, each.difficulty, each.angle)
             for number, each in enumerate(written, 1)
@@ -103,24 +107,17 @@ def write_queries(
     return asked
 
 
-def query_question(skill: SkillRecord) -> Question[list[WrittenQuery]]:
-    """Return the question that asks for queries about a skill."""
+def quote_skill(skill: SkillRecord) -> str:
+    """Return name and text of a skill for a prompt."""
     bodies = [(path, text[find_body(text) :].strip("\n")) for path, text in skill.files]
     # the only file needs no name: the model would write queries about it
     named = [f"[file {path}]\n\n{body}" for path, body in bodies]
-    user = quote_as_data(
-        {"name": skill.name, "text": bodies[0][1] if len(bodies) == 1 else "\n\n".join(named)}
-    )
-    return Question(SYSTEM_PROMPT, user, ANSWER_SCHEMA, "queries", read_queries)
+    text = bodies[0][1] if len(bodies) == 1 else "\n\n".join(named)
+    return quote_as_data({"name": skill.name, "text": text})
 
 
 def read_queries(data: object) -> list[WrittenQuery]:
-    """Return the queries of an answer, white space folded.
-
-    Raises:
-        ValueError: There are more or fewer than five, one is empty, too long or repeated, or a level of
-            difficulty is missing.
-    """
+    """Return the queries of an answer, white space folded."""
     written = read_as(WrittenQueries, data).queries
     for query in written:
         query.query, query.angle = " ".join(query.query.split()), " ".join(query.angle.split())

@@ -21,6 +21,7 @@ from typing import Any, Self, TypeVar
 
 from skillpager.errors import BenchError, require_extra
 from skillpager.files import write_file
+from skillpager.parsing.skill import find_body
 from skillpager.types import NodeType
 
 require_extra("pydantic", extra="bench", purpose="The benchmark")
@@ -76,11 +77,7 @@ _adapter: Callable[[Any], TypeAdapter[Any]] = cache(TypeAdapter)
 
 
 def read_json(path: Path, kind: type[Value]) -> Value:
-    """Return the value of a JSON file.
-
-    Raises:
-        BenchError: The file cannot be read, or holds something else; the message names the first difference.
-    """
+    """Return the value of a JSON file."""
     try:
         return TypeAdapter(kind).validate_json(path.read_bytes())
     except OSError as error:
@@ -93,9 +90,6 @@ def read_records(path: Path, kind: type[AnyRecord]) -> Iterator[AnyRecord]:
     """Yield the records of a JSONL file, also compressed (`.gz`, `.xz`); none when it is missing.
 
     A last line that was cut short, as a killed run leaves it, is dropped, with a warning.
-
-    Raises:
-        BenchError: A line is not such a record, or the file is damaged; the message names file and line.
     """
     if not path.exists():
         return
@@ -155,28 +149,30 @@ def records_digest(records: Iterable[Record]) -> str:
     return hashlib.sha256(to_jsonl(records)).hexdigest()
 
 
+def words_sha256(text: str) -> str:
+    """Return the SHA-256 of the words of a document, hexadecimal: without front matter and white space.
+
+    Copies that differ in line breaks, a final line or their front matter have the same.
+    """
+    return hashlib.sha256(" ".join(text[find_body(text) :].split()).encode()).hexdigest()
+
+
 @dataclass(frozen=True, slots=True)
 class SkillRecord(Record):
-    """A skill of the benchmark, with its text.
-
-    Attributes:
-        files: Path and text of each Markdown file, the entry file first; front matter included.
-        subset: Part of the benchmark, such as `gt`, `pool`, `dev`.
-        namespace: Subject area, where the source has one.
-        source: Provenance: data set, repository, commit, path, license, sha256 …
-        types: Node types by line range of the entry file, from people or annotators.
-        types_second: Those of a second annotator.
-    """
+    """A skill of the benchmark, with its text."""
 
     id: str
     name: str
     description: str
+    # path and text of each Markdown file, the entry file first; front matter included
     files: tuple[tuple[str, str], ...]
-    subset: str = ""
-    namespace: str = ""
+    subset: str = ""  # part of the benchmark, such as `gt`, `pool`, `dev`
+    namespace: str = ""  # subject area, where the source has one
+    # provenance: data set, repository, commit, path, license, sha256 …
     source: Mapping[str, str] = field(default_factory=dict)
+    # node types by line range of the entry file, from people or annotators
     types: tuple[TypedRange, ...] = ()
-    types_second: tuple[TypedRange, ...] = ()
+    types_second: tuple[TypedRange, ...] = ()  # those of a second annotator
 
     @property
     def text(self) -> str:
@@ -189,6 +185,11 @@ class SkillRecord(Record):
         return hashlib.sha256(self.files[0][1].encode()).hexdigest()
 
     @property
+    def digests(self) -> tuple[str, str]:
+        """SHA-256 of the entry file and of its words: by either it is known as learned from."""
+        return self.text_sha256, words_sha256(self.files[0][1])
+
+    @property
     def sha256(self) -> str:
         """SHA-256 over paths and texts, hexadecimal."""
         return hashlib.sha256(json.dumps(self.files).encode()).hexdigest()
@@ -196,102 +197,68 @@ class SkillRecord(Record):
 
 @dataclass(frozen=True, slots=True)
 class QueryRecord(Record):
-    """A query about one skill.
-
-    Attributes:
-        origin: Who wrote it: `annotator`, `llm:<model>#<prompt digest>`, `people` …
-        difficulty: `easy`, `medium`, `hard`, or empty.
-        angle: The part or use of the skill that it aims at, or empty.
-        critical: Lines of the skill's files, one behind the other, that the query cannot do without; 1-based
-            and inclusive.
-        supporting: Lines that help.
-    """
+    """A query about one skill."""
 
     id: str
     skill: str
     query: str
-    origin: str
-    difficulty: str = ""
-    angle: str = ""
+    origin: str  # who wrote it: `annotator`, `llm:<model>#<prompt digest>`, `people` …
+    difficulty: str = ""  # `easy`, `medium`, `hard`, or empty
+    angle: str = ""  # the part or use of the skill that it aims at, or empty
+    # lines of the skill's files, one behind the other, that the query cannot do without; 1-based and
+    # inclusive
     critical: tuple[LineRange, ...] = ()
     supporting: tuple[LineRange, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class NodeRecord(Record):
-    """A node of a skill, as the parser made it.
-
-    Attributes:
-        confidence: The classifier's, 0 to 1.
-        start_line: First line in `file`, 1-based.
-        end_line: Last line, inclusive.
-        start: Offset of its first character in the file.
-        end: Offset after its last character.
-    """
+    """A node of a skill, as the parser made it."""
 
     skill: str
     id: str
     type: NodeType
-    confidence: float
+    confidence: float  # the classifier's, 0 to 1
     file: str
-    start_line: int
-    end_line: int
-    start: int
-    end: int
+    start_line: int  # first line in `file`, 1-based
+    end_line: int  # last line, inclusive
+    start: int  # offset of its first character in the file
+    end: int  # offset after its last character
     tokens: int
 
 
 @dataclass(frozen=True, slots=True)
 class SelectionRecord(Record):
-    """The choice of one method for one query.
-
-    Attributes:
-        method: Label, such as `mmr` or `mmr@lambda=0.9`.
-        nodes: Ids of the nodes that the context shows, in document order.
-        picks: Ids of the nodes that were picked, in the order of picking.
-        types: Number of shown nodes by type.
-        pool_nodes: Nodes of the skill, or chunks for a chunk method.
-        full_tokens: Tokens of the skill without front matter.
-        node_tokens: Tokens of the shown nodes alone.
-        pool_tokens: Tokens of all typed nodes of the skill, for chunk methods too: the paper's full document.
-        seconds: Time of selection and rendering, without query embedding.
-        context: The text an agent would be given; None where a run keeps no texts.
-    """
+    """The choice of one method for one query."""
 
     query: str
     skill: str
-    method: str
-    nodes: tuple[str, ...]
-    picks: tuple[str, ...]
-    types: Mapping[str, int]
-    pool_nodes: int
+    method: str  # label, such as `mmr` or `mmr@lambda=0.9`
+    nodes: tuple[str, ...]  # ids of the nodes that the context shows, in document order
+    picks: tuple[str, ...]  # ids of the nodes that were picked, in the order of picking
+    types: Mapping[str, int]  # number of shown nodes by type
+    pool_nodes: int  # nodes of the skill, or chunks for a chunk method
     tokens: int
-    full_tokens: int
-    node_tokens: int
+    full_tokens: int  # tokens of the skill without front matter
+    node_tokens: int  # tokens of the shown nodes alone
+    # tokens of all typed nodes of the skill, for chunk methods too: the paper's full document
     pool_tokens: int
-    seconds: float
-    context: str | None
+    seconds: float  # time of selection and rendering, without query embedding
+    context: str | None  # the text an agent would be given; None where a run keeps no texts
     context_sha256: str
 
 
 @dataclass(frozen=True, slots=True)
 class JudgmentRecord(Record):
-    """A judge's verdict on one selection.
-
-    Attributes:
-        judge: Id: `evidence`, `llm:<endpoint>/<model>#<prompt digest>`, `people:<name>` …
-        votes: Single votes, in order; one for a deterministic judge.
-        coverage: Share of the evidence that the context holds, 0 to 1; evidence judge only.
-        reason: May be empty.
-    """
+    """A judge's verdict on one selection."""
 
     query: str
     skill: str
     method: str
-    judge: str
+    judge: str  # id: `evidence`, `llm:<endpoint>/<model>#<prompt digest>`, `people:<name>` …
     sufficient: bool
-    votes: tuple[bool, ...]
-    coverage: float | None
+    votes: tuple[bool, ...]  # single votes, in order; one for a deterministic judge
+    coverage: float | None  # share of the evidence that the context holds, 0 to 1; evidence judge only
     reason: str
     context_sha256: str
 

@@ -69,15 +69,10 @@ class Task(Record):
 
 @dataclass(frozen=True, slots=True)
 class Relevance:
-    """The entry of a task in `relevance.json`.
+    """The entry of a task in `relevance.json`."""
 
-    Attributes:
-        gt_skill_ids: All skills that solve it.
-        task_type: `clean`, `mixed` or `generic_only`.
-    """
-
-    gt_skill_ids: tuple[str, ...] = ()
-    task_type: str = ""
+    gt_skill_ids: tuple[str, ...] = ()  # all skills that solve it
+    task_type: str = ""  # `clean`, `mixed` or `generic_only`
 
 
 def draw_skills(
@@ -86,9 +81,6 @@ def draw_skills(
     """Return all ground-truth skills with a body and a sample of the pool; and how they were drawn.
 
     The ground truth comes first; each of the two is sorted by id. The second value is for the manifest.
-
-    Raises:
-        BenchError: The data set is of another layout or damaged.
     """
     ids: dict[str, set[str]] = {name: set() for name in (GROUND_TRUTH, *NAMESPACES)}
     for record in _read_parts(folder):
@@ -102,13 +94,8 @@ def draw_skills(
     shares = allocate(pool_skills, sizes)
     chosen = ids[GROUND_TRUTH].union(*(sorted(ids[name], key=rank)[: shares[name]] for name in NAMESPACES))
     drawn = [_skill(record) for record in _read_parts(folder) if record.skill_id in chosen]
-    details: JsonObject = {
-        "dataset": DATASET,
-        "partition": PARTITION,
-        "seed": seed,
-        "namespaces": sizes,
-        "allocation": shares,
-    }
+    details: JsonObject = {"dataset": DATASET, "partition": PARTITION, "seed": seed}
+    details |= {"namespaces": sizes, "allocation": shares}
     return sorted(drawn, key=lambda skill: (skill.subset, skill.id)), details
 
 
@@ -154,10 +141,7 @@ def _skill(record: RouterSkill) -> SkillRecord:
         subset=GROUND_TRUTH if is_truth else POOL,
         namespace="" if is_truth else record.prefix,
         source={
-            "dataset": DATASET,
-            "partition": PARTITION,
-            "skill_id": record.skill_id,
-            "source": source,
+            **{"dataset": DATASET, "partition": PARTITION, "skill_id": record.skill_id, "source": source},
             "sha256": hashlib.sha256(body.encode()).hexdigest(),
         },
     )

@@ -5,7 +5,9 @@ annotator marked as necessary counts. See `docs/measured.md`.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+
+import numpy as np
 
 # a page is sufficient that holds so much of all critical lines, and of each range of them
 SUFFICIENT_OVERALL = 0.9
@@ -24,12 +26,8 @@ def evidence_coverage(
     """Return the share of the evidence that `context` holds, 0 to 1, and whether it is sufficient.
 
     Letters and digits alone are compared, sentence by sentence; headings do not count. Without any evidence
-    the answer is 1 and True.
-
-    Args:
-        context: The text an agent would be given.
-        lines: The lines of the skill file.
-        ranges: First and last line of each stretch of evidence, 1-based and inclusive.
+    the answer is 1 and True. `lines` are those of the skill file, `ranges` the first and last line of each
+    stretch of evidence, 1-based and inclusive.
     """
     haystack = _letters(context)
     counts = [counted for first, last in ranges if (counted := _count(haystack, lines[first - 1 : last]))[1]]
@@ -38,6 +36,24 @@ def evidence_coverage(
     coverage = sum(found for found, _ in counts) / sum(total for _, total in counts)
     each = all(found / total >= SUFFICIENT_EACH for found, total in counts)
     return coverage, coverage >= SUFFICIENT_OVERALL and each
+
+
+def rank_measures(picks: Sequence[str], needed: Collection[str] | None) -> tuple[float, float, float]:
+    """Return recall, average precision and nDCG of picked nodes, in the order of picking, 0 to 1.
+
+    Needed nodes are equally relevant, and the ideal order has all of them. Without any the measures are 1,
+    and NaN where it is not known which are needed.
+
+    Reference: Manning, Raghavan and Schütze, *Introduction to Information Retrieval* (2008), §8.4.
+    """
+    if not needed:
+        unknown = np.nan if needed is None else 1.0
+        return unknown, unknown, unknown
+    hits = np.array([pick in needed for pick in picks], dtype=float)
+    ranks = np.arange(1, len(hits) + 1)
+    ideal = np.sum(1 / np.log2(np.arange(2, len(needed) + 2)))
+    average = np.sum(hits * np.cumsum(hits) / ranks) / len(needed)
+    return float(hits.sum() / len(needed)), float(average), float(np.sum(hits / np.log2(ranks + 1)) / ideal)
 
 
 def _count(haystack: str, lines: Sequence[str]) -> tuple[int, int]:

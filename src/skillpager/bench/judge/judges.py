@@ -20,7 +20,7 @@ from skillpager.bench.data.records import (
     write_records,
 )
 from skillpager.bench.judge.evidence_measure import evidence_coverage
-from skillpager.bench.run.methods import SUITES, parse_method, split_labels
+from skillpager.bench.run.methods import read_labels
 from skillpager.errors import BenchError
 from skillpager.library.discovery import Progress
 
@@ -50,17 +50,11 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """A judge's verdict on a case.
-
-    Attributes:
-        votes: Single votes, in order; one for a deterministic judge.
-        coverage: Share of the evidence that the context holds, 0 to 1; evidence judge only.
-        reason: May be empty.
-    """
+    """A judge's verdict on a case."""
 
     sufficient: bool
-    votes: tuple[bool, ...]
-    coverage: float | None = None
+    votes: tuple[bool, ...]  # single votes, in order; one for a deterministic judge
+    coverage: float | None = None  # share of the evidence that the context holds, 0 to 1; evidence judge only
     reason: str = ""
 
 
@@ -79,9 +73,6 @@ def judge_evidence(
     """Return the share of the evidence that a context holds, 0 to 1, and whether it is sufficient.
 
     Lines are counted as when a text file is read: a carriage return ends a line too.
-
-    Raises:
-        BenchError: The query has no critical lines.
     """
     if not query.critical:
         raise BenchError(
@@ -105,14 +96,10 @@ class EvidenceJudge(Judge):
 
 @dataclass(frozen=True, slots=True)
 class Docket:
-    """The cases of some methods.
+    """The cases of some methods."""
 
-    Attributes:
-        cases: Each once, by digest, in the order in which they appear.
-        selections: The selections of each method, each with the digest of its case.
-    """
-
-    cases: Mapping[str, Case]
+    cases: Mapping[str, Case]  # each once, by digest, in the order in which they appear
+    # the selections of each method, each with the digest of its case
     selections: Mapping[str, Sequence[tuple[str, SelectionRecord]]]
 
 
@@ -141,9 +128,7 @@ def choose_methods(folder: BenchFolder, text: str | None = None) -> list[str]:
         if not stored:
             raise BenchError(f"The selections in {folder.path} {NO_CONTEXTS}.")
         return stored
-    named = [name for part in split_labels(text) for name in SUITES.get(part, [part])]
-    # as files are named by them, each once
-    chosen = list(dict.fromkeys(parse_method(name).label for name in named))
+    chosen = read_labels(text)
     if missing := [label for label in chosen if label not in there]:
         raise BenchError(
             f"{folder.path} has no selections of {', '.join(missing)}: run `skillpager bench run` with them, "
@@ -153,11 +138,7 @@ def choose_methods(folder: BenchFolder, text: str | None = None) -> list[str]:
 
 
 def collect_cases(folder: BenchFolder, methods: Sequence[str]) -> Docket:
-    """Return the cases of some methods.
-
-    Raises:
-        BenchError: A selection has no context, or its query or skill is missing.
-    """
+    """Return the cases of some methods."""
     skills = {skill.id: skill for skill in folder.skills()}
     queries = {query.id: query for query in folder.queries()}
     cases: dict[str, Case] = {}
@@ -197,15 +178,9 @@ def judge_cases(
     judgments = {
         method: [
             JudgmentRecord(
-                query=chosen.query,
-                skill=chosen.skill,
-                method=method,
-                judge=judge.id,
-                sufficient=verdict.sufficient,
-                votes=verdict.votes,
-                coverage=verdict.coverage,
-                reason=verdict.reason,
-                context_sha256=chosen.context_sha256,
+                *(chosen.query, chosen.skill, method, judge.id),
+                *(verdict.sufficient, verdict.votes, verdict.coverage, verdict.reason),
+                chosen.context_sha256,
             )
             for digest, chosen in selections
             if (verdict := verdicts.get(digest)) is not None

@@ -1,4 +1,4 @@
-"""Node types from annotators' line labels: of nodes, as a classifier, and to measure the parser.
+"""Node types from annotators' line labels: of nodes, and to measure the parser.
 
 Annotators label lines of a document, however it is cut into nodes; a node has the type that most of its
 characters are labelled with.
@@ -6,8 +6,6 @@ characters are labelled with.
 Reference: paper §5.1; format of the labels in `docs/measured.md`.
 """
 
-import hashlib
-import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,10 +13,7 @@ from dataclasses import dataclass
 from skillpager.bench.data.records import NodeRecord, SkillRecord, TypedRange
 from skillpager.bench.judge.agreement import Agreement, measure_agreement
 from skillpager.parsing.lines import LINE_END
-from skillpager.types import Classification, FloatArray, Fragment, NodeType
-
-# raise when the rule of `label_text` changes, so that indexes made with the old one are made again
-RULE = 1
+from skillpager.types import Fragment, NodeType
 
 
 def types_by_line(ranges: Iterable[TypedRange]) -> dict[int, NodeType]:
@@ -44,49 +39,14 @@ def label_fragments(fragments: Iterable[Fragment], ranges: Iterable[TypedRange])
     return [label_text(fragment.text, fragment.span.start_line, by_line) for fragment in fragments]
 
 
-class LabelClassifier:
-    """A classifier of one skill's fragments that returns the annotators' types, as a perfect parser would.
-
-    Its id names the rule and a digest of the labels.
-    """
-
-    embedding: str | None = None
-
-    def __init__(self, skill: SkillRecord) -> None:
-        self._file = skill.files[0][0]
-        self._by_line = types_by_line(skill.types)
-        digest = hashlib.sha256(json.dumps([self._file, skill.types]).encode()).hexdigest()
-        self.id = f"labels-{RULE}-{digest[:16]}"
-
-    def classify(self, fragments: Sequence[Fragment], rows: FloatArray | None) -> list[Classification]:
-        """Return the annotators' types with confidence 1; `concept` with confidence 0 where there is none.
-
-        Only fragments of the entry file have labels; the embeddings `rows` are not read.
-        """
-        del rows
-        found = []
-        for fragment in fragments:
-            by_line = self._by_line if fragment.span.file == self._file else {}
-            label = label_text(fragment.text, fragment.span.start_line, by_line)
-            found.append(Classification(label or NodeType.CONCEPT, 0.0 if label is None else 1.0))
-        return found
-
-
 @dataclass(frozen=True, slots=True)
 class ParserQuality:
-    """Agreement of predicted node types with annotators' line labels.
+    """Agreement of predicted node types with annotators' line labels."""
 
-    Attributes:
-        skills: Skills with labels.
-        unlabelled: Nodes of these skills without a label, which count nowhere.
-        parser: Predicted types against the annotators'.
-        annotators: A second annotator's types against the first's, on the nodes that both labelled; None
-            without a second.
-    """
-
-    skills: int
-    unlabelled: int
-    parser: Agreement
+    skills: int  # skills with labels
+    unlabelled: int  # nodes of these skills without a label, which count nowhere
+    parser: Agreement  # predicted types against the annotators'
+    # a second annotator's types against the first's, on the nodes that both labelled; None without a second
     annotators: Agreement | None
 
 

@@ -19,13 +19,14 @@ from typing import NamedTuple
 
 from pydantic import BaseModel
 
-from skillpager.bench.data.chat import Asked, Question, ask, ask_all, quote_as_data, read_as
+from skillpager.bench.data.chat import Asked, ask_all, quote_as_data, read_as
 from skillpager.bench.data.folder import BenchFolder, file_name
 from skillpager.bench.data.records import JSONL, Record, append_records, read_records
 from skillpager.bench.judge.judges import Case, Judge, Verdict
 from skillpager.bench.judge.sheets import SUFFICIENT, read_answers
 from skillpager.errors import BenchError, SettingsError
 from skillpager.library.discovery import Progress
+from skillpager.remote.chat import Message, chat_json
 from skillpager.remote.endpoint import Endpoint
 
 VOTES = 3  # paper §4.2
@@ -58,19 +59,8 @@ class JudgeAnswer(BaseModel):
     sufficient: bool
 
 
-def judge_question(case: Case) -> Question[JudgeAnswer]:
-    """Return the question for one vote on a case: only name, description, query and context."""
-    skill = f"name: {case.skill.name}\ndescription: {case.skill.description}"
-    user = quote_as_data({"skill": skill, "query": case.query.query, "context": case.context})
-    return Question(SYSTEM_PROMPT, user, ANSWER_SCHEMA, "verdict", read_verdict)
-
-
 def read_verdict(data: object) -> JudgeAnswer:
-    """Return the verdict of an answer, its reason on one line.
-
-    Raises:
-        ValueError: It is not a verdict; nothing is guessed.
-    """
+    """Return the verdict of an answer, its reason on one line."""
     answer = read_as(JudgeAnswer, data)
     reason = " ".join(answer.reason.split())[:MAX_REASON_CHARS]
     return answer.model_copy(update={"reason": reason})
@@ -78,32 +68,19 @@ def read_verdict(data: object) -> JudgeAnswer:
 
 @dataclass(frozen=True, slots=True)
 class VoteRecord(Record):
-    """One vote of one judge on one case.
+    """One vote of one judge on one case."""
 
-    Attributes:
-        case: Digest of the case.
-        number: Which of the votes on that case, from 1.
-        query: Id of the query, for people who read the file.
-    """
-
-    case: str
-    number: int
+    case: str  # digest of the case
+    number: int  # which of the votes on that case, from 1
     sufficient: bool
     reason: str = ""
-    query: str = ""
+    query: str = ""  # id of the query, for people who read the file
 
 
 class VotedJudge(Judge):
     """A judge that decides by the majority of its votes on a case. Safe for many threads of one process.
 
-    Args:
-        folder: The benchmark, in which the votes are kept.
-        judge: Its id.
-        votes: Votes that a case needs, an odd number; None to decide by as many as there are.
-
-    Raises:
-        SettingsError: The number of votes has no majority.
-        BenchError: A line of the file is damaged, or the same vote is there twice with different verdicts.
+    A case needs `votes`, an odd number; with None it is decided by as many as there are.
     """
 
     def __init__(self, folder: BenchFolder, judge: str, *, votes: int | None = None) -> None:
@@ -122,11 +99,7 @@ class VotedJudge(Judge):
         return [number for number in range(1, (self.votes or 0) + 1) if number not in there]
 
     def add(self, *votes: VoteRecord) -> int:
-        """Store votes; return how many of them were new.
-
-        Raises:
-            BenchError: A vote is there already with another verdict; then none is stored.
-        """
+        """Store votes; return how many of them were new."""
         with self._lock:
             new = self._merge(votes)
             append_records(self.path, new)
@@ -176,8 +149,13 @@ def ask_votes(
     """
 
     def vote(case: Case) -> None:
+        skill = f"name: {case.skill.name}\ndescription: {case.skill.description}"
+        user = quote_as_data({"skill": skill, "query": case.query.query, "context": case.context})
+        messages = Message("system", SYSTEM_PROMPT), Message("user", user)
         for number in judge.missing(case):
-            answer = ask(model, judge_question(case))
+            answer = chat_json(
+                model, messages, schema=ANSWER_SCHEMA, schema_name="verdict", read=read_verdict, correct=True
+            )
             judge.add(VoteRecord(case.digest, number, answer.sufficient, answer.reason, case.query.id))
 
     lacking = [case for case in cases if judge.missing(case)]
@@ -193,25 +171,19 @@ class Imported(NamedTuple):
 
 
 def import_votes(judge: VotedJudge, cases: Mapping[str, Case], sheets: Sequence[Path]) -> Imported:
-    """Store the labels of others as votes of a judge, one for each annotator of a case.
+    """Store the labels of a person or an agent as votes of a judge, one for each case.
 
     A case without a label is skipped. The same answer again changes nothing. Labels of other cases than
     `cases` are counted and left out: the digest of a case is over its context, so that no other is meant.
-
-    Raises:
-        BenchError: A sheet cannot be read, a vote contradicts one that is there, or
-            no label is on one of the cases. Then nothing is stored.
     """
     votes: list[VoteRecord] = []
     elsewhere: set[str] = set()
     for path in sheets:
         answers = read_answers(path)
         elsewhere |= {*answers["case"]} - cases.keys()
-        answers = answers[answers["case"].isin(list(cases))]
-        answers["number"] = answers.groupby("case").cumcount() + 1
-        for row in answers.to_dict("records"):
+        for row in answers[answers["case"].isin(list(cases))].to_dict("records"):
             case, query = row["case"], cases[row["case"]].query.id
-            votes.append(VoteRecord(case, row["number"], row["label"] == SUFFICIENT, row["note"], query))
+            votes.append(VoteRecord(case, 1, row["label"] == SUFFICIENT, row["note"], query))
     if elsewhere and not votes:
         raise BenchError(
             f"Nothing was imported: none of the {len(elsewhere):,} cases has a query and context of this "

@@ -4,19 +4,34 @@
 """
 
 import re
+from collections.abc import Collection, Sequence
 from enum import StrEnum
+from typing import Any
 
 import pandas as pd
 
 from skillpager.bench.judge.judges import EVIDENCE
 from skillpager.bench.report import paper
+from skillpager.bench.report.methods import Curve, filling_curve, read_curves
 from skillpager.bench.report.results import Results
 from skillpager.bench.report.statistics import FRAGMENT_REDUCTION, SUFFICIENCY, Interval, bootstrap
-from skillpager.bench.report.tables import Table
+from skillpager.bench.report.tables import MISSING, Table
 
 # differences of less than this, in percentage points, count as none: the paper calls 3.3 points of the full
 # document's sufficiency “statistical non-inferiority” (§5.2.1) and 3 points of chunks “comparable”
 MARGIN = 5.0
+
+
+# of the pages that differ, the share that decides for one side at most: that all do is implausible
+DECIDING = 0.5
+
+# §5.2.2: each skill of a gated run has the page of one of two pools, `exec_only` or adaptive
+DENSITY_NOTE = (
+    "The paper's rows on density gating (62.46 to 63.38 %) cannot follow from its definition: for each skill "
+    "the gate takes one of two pools, with which 86.67 and 78.26 % of the pages suffice, so that at least "
+    "64.93 % suffice with both, and 76.52 % if none suffices where the full document (88.41 %) does not. And "
+    "τ = 0.3 gates more skills than τ = 0.5, but has more nodes."
+)
 
 
 class Outcome(StrEnum):
@@ -25,6 +40,7 @@ class Outcome(StrEnum):
     SAME = "as in the paper"
     DIFFERENT = "not as in the paper"
     OPEN = "open"
+    NO_POWER = "no power"  # it could hardly have come out otherwise
 
 
 # the paper's model by its own name, as the id of an encoder has it: on the hub, in a folder, of Ollama
@@ -43,24 +59,65 @@ def check_claims(results: Results) -> pd.DataFrame:
     """Return the claims whose two methods were run and judged.
 
     The columns are those of `CLAIMS`, and `difference` (the `Interval` of first minus second, points, drawn
-    over skills), `saved` (by how many points the first reduces tokens more) and `outcome` (of this run,
-    whatever its encoder).
+    over skills), `differing` (percent of the pages that differ, with its interval) and `outcome` (of this
+    run, whatever its encoder); and at equal tokens, for claims on sufficiency whose methods have curves that
+    fill their budgets: `equal_methods`, `equal` (the difference of areas) and `equal_outcome`.
     """
+    curves = read_curves(results)
     ablation, counts = results.ablation_skills, results.node_counts
     small = ablation & set(counts.index[counts <= paper.SIZE_BOUNDARY])
     scopes = {"all": None, "ablation": ablation, "small skills": small, "large skills": ablation - small}
-    checked: dict[object, tuple[Interval, float, Outcome]] = {}
+    checked: dict[object, tuple[object, ...]] = {}
     for number, claim in CLAIMS.iterrows():
         first, second = results.common(claim["first"], claim["second"], skills=scopes[claim["scope"]])
         if len(first):
             # both methods have the same denominators: the queries, or the tokens of the skills
             (parts, wholes), (others, _) = map(_MEASURES[claim["measure"]].sums, (first, second))
             difference = bootstrap(parts - others, wholes, clusters=list(first["skill"])).scaled(100)
-            saved = FRAGMENT_REDUCTION.of(first) - FRAGMENT_REDUCTION.of(second)
-            outcome = judge_claim(difference, claim["expectation"], claim["margin"])
-            checked[number] = difference, saved, outcome
-    columns = ["difference", "saved", "outcome"]
+            rule = claim["expectation"], claim["margin"]
+            differing = bootstrap(_differ(first, second), clusters=list(first["skill"])).scaled(100)
+            is_powered = claim["measure"] != SUFFICIENCY.name or has_power(differing, *rule)
+            outcome = judge_claim(difference, *rule) if is_powered else Outcome.NO_POWER
+            equal = _at_equal_tokens(curves, claim, scopes[claim["scope"]]) if is_powered else None
+            at_equal = (*equal, judge_claim(equal[1], *rule)) if equal else (None, None, None)
+            checked[number] = difference, differing, outcome, *at_equal
+    columns = ["difference", "differing", "outcome", "equal_methods", "equal", "equal_outcome"]
     return CLAIMS.join(pd.DataFrame.from_dict(checked, orient="index", columns=columns), how="inner")
+
+
+def _differ(first: pd.DataFrame, second: pd.DataFrame) -> list[float]:
+    """Return 1 for each query whose pages by two methods differ, else 0."""
+    pairs = zip(first["picks"], second["picks"], first["tokens"], second["tokens"], strict=True)
+    return [float(set(a.split()) != set(b.split()) or x != y) for a, b, x, y in pairs]
+
+
+def has_power(differing: Interval, expectation: str, margin: float = MARGIN) -> bool:
+    """Return whether a claim on sufficiency could have come out as in the paper, and not so.
+
+    A page that is the same suffices for both methods or for none. So the verdicts that are possible are those
+    if a share (`DECIDING`) of the differing pages, in points, counts for the first method, against it, or
+    not at all.
+    """
+    most = differing.scaled(DECIDING)
+    least = Interval(-most.value, -most.high, -most.low)
+    possible = {judge_claim(each, expectation, margin) for each in (most, least, Interval(0.0, 0.0, 0.0))}
+    return {Outcome.SAME, Outcome.DIFFERENT} <= possible
+
+
+def _at_equal_tokens(
+    curves: Sequence[Curve], claim: "pd.Series[Any]", skills: Collection[str] | None
+) -> tuple[str, Interval] | None:
+    """Return what is compared at equal tokens, and the difference of areas in points; None without curves."""
+    # the paper's λ is the default
+    labels = [claim[name].replace("mmr@lambda=0.7", "mmr") for name in ("first", "second")]
+    found = [filling_curve(curves, label) for label in labels]
+    first, second = found
+    if claim["measure"] != SUFFICIENCY.name or first is None or second is None or first is second:
+        return None
+    both = first.rows.assign(gap=first.rows["area"] - second.rows["area"]).dropna()
+    both = both if skills is None else both[both["skill"].isin(skills)]
+    gap = bootstrap(both["gap"], clusters=list(both["skill"])).scaled(100)
+    return f"{first.method} − {second.method}", gap
 
 
 def differing_parts(results: Results) -> list[str]:
@@ -100,8 +157,10 @@ def claims_table(results: Results) -> Table | None:
         "A claim came out as in the paper, or not, when all of the interval says so; else it is open. "
         "Intervals draw skills and are not corrected for the number of claims. “As often”, “nearly” and "
         f"“adds little” mean a difference of less than {MARGIN:.0f} points, unless the claim says how much. "
-        "The fifth column is how much more the first method saves: sufficiency that is bought with tokens "
-        "does not make a better method."
+        "Sufficiency that is bought with tokens does not make a better method: at equal tokens the areas "
+        "under the curves over budgets are compared, where both methods fill their budgets. A claim has no "
+        "power if so few pages differ that "
+        f"{100 * DECIDING:.0f} % of them could not have turned it. " + DENSITY_NOTE
     )
     if parts := differing_parts(results):
         note += (
@@ -115,8 +174,13 @@ def claims_table(results: Results) -> Table | None:
             "Difference of": checked["first"] + " − " + checked["second"],
             "Paper (points)": checked["paper"],
             "Here (points) [95 % CI]": checked["difference"],
-            "Fragment red., here (points)": checked["saved"],
+            "Pages that differ (%) [95 % CI]": checked["differing"],
             "Here": checked["outcome"].map(str),
+            "At equal tokens: Methods": checked["equal_methods"].fillna(MISSING),
+            "At equal tokens: Points [95 % CI]": checked["equal"],
+            "At equal tokens: Here": [
+                str(one) if isinstance(one, str) else MISSING for one in checked["equal_outcome"]
+            ],
         }
     )
     return Table("claims", "The paper's claims on this run", rows, note)

@@ -11,14 +11,13 @@ import numpy as np
 import pandas as pd
 
 from skillpager.bench.report import paper
-from skillpager.bench.report.methods import BASELINE, default_methods, read_curves
+from skillpager.bench.report.methods import MIN_USED, default_methods, filling_curve, read_curves
 from skillpager.bench.report.paper import PaperTable
 from skillpager.bench.report.results import Results
 from skillpager.bench.report.statistics import FRAGMENT_REDUCTION, MICRO_REDUCTION, SUFFICIENCY, Interval
 from skillpager.errors import require_extra
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 WIDTH, DPI = 7.2, 150  # inches, pixels an inch
@@ -36,16 +35,15 @@ PAPER_LINE: dict[str, Any] = {
 # distance of our point from the paper's, in tenths of the axis: no interval hides another
 DODGE = 0.12
 STAMP_CHARACTERS = 110  # of a line, at `SMALL` and `WIDTH`
-# color, marker and dashes of each line that a reader can follow in one picture: the last two are for print
-# in grey; the other methods are pale
-_COLORS = (BLUE, RED, "#009E73", "#E69F00", "#CC79A7", "#56B4E9")
-_DASHES = ("-", (0, (5, 1.5)), (0, (1, 1)), (0, (5, 1.5, 1, 1.5)), (0, (2.5, 1)), (0, (7, 1, 1, 1, 1, 1)))
+# lines that a reader can follow in one picture, also in print without colors; the other methods are pale
 LINES: list[dict[str, Any]] = [
-    {"color": color, "marker": marker, "linestyle": dashes}
-    for color, marker, dashes in zip(_COLORS, "osD^vP", _DASHES, strict=True)
+    {"color": BLUE, "marker": "o", "linestyle": "-"},
+    {"color": RED, "marker": "s", "linestyle": (0, (5, 1.5))},
+    {"color": "#009E73", "marker": "D", "linestyle": (0, (1, 1))},
+    {"color": "#E69F00", "marker": "^", "linestyle": (0, (5, 1.5, 1, 1.5))},
+    {"color": "#CC79A7", "marker": "v", "linestyle": (0, (2.5, 1))},
+    {"color": "#56B4E9", "marker": "P", "linestyle": (0, (7, 1, 1, 1, 1, 1))},
 ]
-# least distance of two names beside points, in percent of the axis of sufficiency
-NAME_HEIGHT = 4.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +59,7 @@ class Picture:
 
 @contextmanager
 def new_figure(height: float) -> Iterator["Figure"]:
-    """Yield an empty figure, height in inches, in the style of reports; other drawings keep their settings.
-
-    Raises:
-        MissingExtraError: Matplotlib is not installed.
-    """
+    """Yield an empty figure, height in inches, in the style of reports."""
     purpose = "A figure of the benchmark"
     matplotlib = require_extra("matplotlib", extra="bench", purpose=purpose)
     style = matplotlib.rc_params_from_file(paper.DATA / "figures.mplstyle", use_default_template=False)
@@ -118,6 +112,7 @@ def sweep_figure(table: PaperTable, results: Results) -> Picture | None:
             if row.label == "full" and len(rows):
                 dashes = {"color": INK, "linewidth": 0.8, "linestyle": (0, (6, 3))}
                 left.axhline(SUFFICIENCY.of(rows), label="full document, this run", **dashes)
+                left.axhline(row.sufficiency, label="full document, paper", **dashes | {"color": GREY})
         left.set(ylim=(0, 101.5), ylabel=AXIS)
         right.set_ylabel("Fragment token reduction (%)")
         for axes in (left, right):
@@ -154,13 +149,16 @@ def pareto_figure(results: Results) -> Picture | None:
         # as steps: what is below and left of a point is beaten by it
         axes.step(best["reduction"], best["sufficiency"], where="pre", color=PALE, linewidth=1.6, zorder=1)
         for method, *place in points.itertuples():
-            color = BLUE if method == BASELINE else INK if method in best.index else GREY
+            color = BLUE if method == results.baseline else INK if method in best.index else GREY
             fill = color if method in best.index else "white"
+            ends = SUFFICIENCY.interval(found[str(method)], by_skill=True)
+            axes.vlines(place[0], ends.low, ends.high, color=color, linewidth=0.8, zorder=2)
             axes.plot(*place, marker="o", color=color, markerfacecolor=fill, markersize=6, zorder=3)
         axes.set(xlabel="Token reduction (%): further right is cheaper", ylabel=AXIS)
         axes.grid()
         axes.margins(x=0.15, y=0.08)
-        label_points(axes, points)
+        for method, *place in points[points.index.isin([*best.index, results.baseline])].itertuples():
+            axes.annotate(str(method), (place[0], place[1]), (4, 4), textcoords="offset points", size=SMALL)
         places = [
             f"{method} {height:.1f} % at {place:.1f} % fewer tokens"
             for method, place, height in points.itertuples()
@@ -170,8 +168,9 @@ def pareto_figure(results: Results) -> Picture | None:
             results,
             name="pareto",
             title="All methods at their default budgets: sufficiency against token reduction",
-            note="Filled: methods that no other beats in both; the line joins them. Open: some other "
-            f"method is at least as good in both. Blue: {BASELINE}, the paper's method.",
+            note="Filled: methods that no other beats in both; the line joins them. Bars: 95 % intervals "
+            "over skills. Open: some other "
+            f"method is at least as good in both. Blue: {results.baseline}; the table names the others.",
             alt=f"Scatter chart. {'; '.join(places)}. On the frontier: {', '.join(best.index)}.",
         )
 
@@ -185,38 +184,13 @@ def frontier(points: pd.DataFrame) -> pd.DataFrame:
     return points[~np.array(worse)].sort_index().sort_values(points.columns[0], kind="stable")
 
 
-def label_points(axes: "Axes", points: pd.DataFrame) -> None:
-    """Write the names of points right of them, from top to bottom, a name that has no room further down.
-
-    A line leads from the point to its name.
-    """
-    low, high = axes.get_ylim()
-    height = NAME_HEIGHT / 100 * (high - low)
-    written: list[tuple[float, float]] = []
-    width = 0.16 * (axes.get_xlim()[1] - axes.get_xlim()[0])
-    for method, x, y in points.sort_values("sufficiency", ascending=False, kind="stable").itertuples():
-        place = y
-        for other_x, other_y in sorted(written, key=lambda name: -name[1]):
-            if abs(other_x - x) < width and abs(place - other_y) < height:
-                place = other_y - height
-        written.append((x, place))
-        axes.annotate(
-            str(method),
-            (x, y),
-            (x + width / 12, place),
-            size=SMALL,
-            va="center",
-            color=BLUE if method == BASELINE else INK,
-            arrowprops={"arrowstyle": "-", "color": GREY, "linewidth": 0.5, "shrinkA": 0, "shrinkB": 3},
-        )
-
-
 def budget_figure(results: Results) -> Picture | None:
     """Return sufficiency over budgets; None without curves."""
     curves = read_curves(results)
     if not curves:
         return None
-    ranked = sorted(curves, key=lambda curve: curve.method != BASELINE)  # the baseline first
+    base = filling_curve(curves, results.baseline)
+    ranked = sorted((curve for curve in curves if curve.fills), key=lambda curve: curve is not base)
     looks = dict(zip((curve.method for curve in ranked), LINES, strict=False))
     low, *_, high = (100 * share for share in curves[0].shares)
     areas = {curve.method: f"{100 * curve.rows['area'].mean():.1f}" for curve in curves}
@@ -226,8 +200,10 @@ def budget_figure(results: Results) -> Picture | None:
             look: dict[str, Any] = {"color": PALE, "linewidth": 1, "zorder": 1}
             if curve.method in looks:
                 look = {**looks[curve.method], "markersize": 4.5, "linewidth": 1.3}
-                look |= {"label": f"{curve.method} ({areas[curve.method]})", "zorder": 3 + len(curves) - rank}
-            axes.plot(100 * curve.points.index, curve.points["sufficiency"], **look)
+                name = curve.method.replace("@lambda=", "@λ ")
+                look |= {"label": f"{name} ({areas[curve.method]})", "zorder": 3 + len(curves) - rank}
+            spent = curve.points["used"] >= MIN_USED * 100 * curve.points.index
+            axes.plot(100 * curve.points.index, curve.points["sufficiency"].where(spent), **look)
         axes.set(xlabel="Budget (% of the skill's tokens)", ylabel=AXIS, ylim=(0, 101.5))
         axes.set_xticks([100 * share for share in curves[0].shares])
         axes.grid()
@@ -237,8 +213,9 @@ def budget_figure(results: Results) -> Picture | None:
             results,
             name="matched-budgets",
             title="Equal budgets: methods when each may spend the same share of a skill's tokens",
-            note=f"{BASELINE} and the methods with the largest area under the curve, given in the legend; "
-            "pale: all others. A budget is a ceiling: a method that stops early does not use it all.",
+            note=f"{base.method if base else results.baseline} and the methods with the largest area under "
+            "the curve, in the legend; pale: all others. A line has no point where a method uses less than "
+            f"{100 * MIN_USED:.0f} % of a budget.",
             alt=f"Line chart over budgets of {low:.0f} to {high:.0f} % of the tokens. "
             f"Areas: {'; '.join(f'{method} {area} %' for method, area in areas.items())}.",
         )

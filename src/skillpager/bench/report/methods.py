@@ -7,25 +7,20 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 
-from skillpager.bench.report.results import Results
+from skillpager.bench.report.results import BASELINE, Results
 from skillpager.bench.report.statistics import (
-    AVERAGE_NODES,
     COVERAGE,
     LEVEL,
-    MACRO_REDUCTION,
     MICRO_REDUCTION,
     SUFFICIENCY,
+    SUMMARY_MEASURES,
     Interval,
     bootstrap,
     bootstrap_p,
     holm,
-    mcnemar,
 )
 from skillpager.bench.run.methods import OFFLINE, SUITES, parse_method
 from skillpager.json_types import JsonObject
-
-# the method that the others are compared with: the paper's
-BASELINE = "mmr"
 
 
 def default_methods(results: Results) -> tuple[str, ...]:
@@ -35,33 +30,37 @@ def default_methods(results: Results) -> tuple[str, ...]:
     return tuple(label for label in plain if label not in ablations and results.has(label))
 
 
-def summarise(results: Results, labels: Iterable[str]) -> list[JsonObject]:
+def summarise(results: Results, labels: Iterable[str], *, baseline: str | None = None) -> list[JsonObject]:
     """Return the main measures of each method that was run and judged, percentages as such.
 
-    Keys: `method`, `queries` (that were judged), `sufficiency`, its `interval` over queries (two ends), and
-    `coverage`, `nodes`, `token_reduction`, `token_reduction_macro`, `milliseconds` (the median), each None
-    where it was not measured.
+    Keys: `method`, `queries` (that were judged), `sufficiency`, its `interval` over skills (two ends), those
+    of `SUMMARY_MEASURES`, and `milliseconds` (the median), each None where it was not measured. With a
+    baseline also the paired `difference` in points, its `difference_interval`, and its `p` (Holm).
     """
+    labels = [label for label in labels if results.has(label)]
+    tests = compare_methods(results, labels, baseline=baseline) if baseline else []
+    compared = {each.method: each for each in tests}
     found: list[JsonObject] = []
-    for label in filter(results.has, labels):
+    for label in labels:
         rows = results.rows(label)
-        interval = SUFFICIENCY.interval(rows)
-        values = {
-            "coverage": COVERAGE.of(rows),
-            "nodes": AVERAGE_NODES.of(rows),
-            "token_reduction": MICRO_REDUCTION.of(rows),
-            "token_reduction_macro": MACRO_REDUCTION.of(rows),
-            "milliseconds": 1000 * float(rows["seconds"].median()),
+        interval = SUFFICIENCY.interval(rows, by_skill=True)
+        values = {name: measure.of(rows) for name, measure in SUMMARY_MEASURES.items()}
+        values["milliseconds"] = 1000 * float(rows["seconds"].median())
+        row: JsonObject = {
+            "method": label,
+            "queries": len(rows),
+            "sufficiency": round(interval.value, 2),
+            "interval": [round(interval.low, 2), round(interval.high, 2)],
+            **{name: None if math.isnan(value) else round(value, 2) for name, value in values.items()},
         }
-        found.append(
-            {
-                "method": label,
-                "queries": len(rows),
-                "sufficiency": round(interval.value, 2),
-                "interval": [round(interval.low, 2), round(interval.high, 2)],
-                **{name: None if math.isnan(value) else round(value, 2) for name, value in values.items()},
-            }
-        )
+        if baseline:
+            row |= dict.fromkeys(("difference", "difference_interval", "p"))
+        if test := compared.get(label):
+            gap = test.clustered
+            row["difference"] = round(gap.value, 2)
+            row["difference_interval"] = [round(gap.low, 2), round(gap.high, 2)]
+            row["p"] = test.p_holm
+        found.append(row)
     return found
 
 
@@ -79,7 +78,6 @@ class Compared:
     p: float  # two-sided, of the bootstrap over skills, that the means are equal
     only_method: int  # queries that only the method answers
     only_baseline: int
-    p_mcnemar: float  # exact and two-sided; McNemar's test takes queries for independent
     p_holm: float = math.nan  # `p`, corrected for the number of methods
 
     @property
@@ -100,7 +98,6 @@ def compare_methods(results: Results, labels: Iterable[str], *, baseline: str = 
             continue
         gaps = rows["sufficient"].to_numpy() - base["sufficient"].to_numpy()
         skills = list(rows["skill"])
-        wins, losses = int(np.sum(gaps > 0)), int(np.sum(gaps < 0))
         found.append(
             Compared(
                 label,
@@ -108,9 +105,8 @@ def compare_methods(results: Results, labels: Iterable[str], *, baseline: str = 
                 clustered=bootstrap(gaps, clusters=skills).scaled(100),
                 saved=MICRO_REDUCTION.of(rows) - MICRO_REDUCTION.of(base),
                 p=bootstrap_p(gaps, clusters=skills),
-                only_method=wins,
-                only_baseline=losses,
-                p_mcnemar=mcnemar(wins, losses),
+                only_method=int(np.sum(gaps > 0)),
+                only_baseline=int(np.sum(gaps < 0)),
             )
         )
     corrected = holm([each.p for each in found])
@@ -119,21 +115,24 @@ def compare_methods(results: Results, labels: Iterable[str], *, baseline: str = 
 
 # ---- equal budgets
 
+# a method that uses less of its budgets stops early, and is not compared at equal tokens
+MIN_USED = 0.75
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Curve:
-    """A method over budgets, on the queries that it was judged on at every budget.
+    """A method over budgets, on the queries that it was judged on at every budget."""
 
-    Attributes:
-        method: Its label without a budget.
-        points: By budget (0 to 1), ascending, in percent: `used` (the share of all tokens that the pages have
-            in fact), `sufficiency` and `coverage` (NaN where the judge measures none).
-        rows: By query its `skill`, and `area`, the area under the query's own curve, 0 to 1.
-    """
-
-    method: str
+    method: str  # its label without a budget
+    # by budget (0 to 1), ascending, in percent: `used` (the share of all tokens that the pages have in fact),
+    # `sufficiency` and `coverage` (NaN where the judge measures none)
     points: pd.DataFrame
-    rows: pd.DataFrame
+    rows: pd.DataFrame  # by query its `skill`, and `area`, the area under the query's own curve, 0 to 1
+
+    @property
+    def fills(self) -> bool:
+        """Whether its pages use the budgets, so that it can be compared with others at equal tokens."""
+        return float(self.points["used"].sum()) >= MIN_USED * 100 * sum(self.shares)
 
     @property
     def shares(self) -> tuple[float, ...]:
@@ -180,15 +179,25 @@ def _curve(results: Results, name: str, labels: Mapping[float, str]) -> Curve:
     return Curve(name, pd.DataFrame(points).T, rows)
 
 
+def filling_curve(curves: Sequence[Curve], method: str) -> Curve | None:
+    """Return the curve of a method if it fills its budgets, else that of a variant which does.
+
+    The paper's λ of 0.7 stops early with an encoder of low cosines, so that `mmr@lambda=0.9` stands for it.
+    """
+    variants = [curve for curve in curves if curve.method == method or curve.method.startswith(f"{method}@")]
+    return min((curve for curve in variants if curve.fills), key=lambda curve: curve.method, default=None)
+
+
 def compare_curves(curves: Sequence[Curve], base: Curve) -> dict[str, tuple[Interval, float]]:
     """Return by method how the area of each other curve differs from `base`, on the queries of both.
 
-    Points with their interval, and p corrected for the number of curves; both draw skills.
+    Curves that do not fill their budgets are left out. Points with their interval, and p corrected for the
+    number of curves; both draw skills.
     """
     found: dict[str, tuple[Interval, float]] = {}
     for curve in curves:
         both = curve.rows.assign(base=base.rows["area"]).dropna()
-        if curve is not base and len(both):
+        if curve is not base and curve.fills and len(both):
             gaps, skills = both["area"] - both["base"], list(both["skill"])
             difference = bootstrap(gaps, clusters=skills).scaled(100)
             found[curve.method] = difference, bootstrap_p(gaps, clusters=skills)

@@ -14,8 +14,9 @@ import jinja2
 from skillpager.bench.data.folder import BenchFolder
 from skillpager.bench.report import claims, figures, paper, tables
 from skillpager.bench.report.figures import Picture
-from skillpager.bench.report.results import Results
+from skillpager.bench.report.results import BASELINE, Results
 from skillpager.bench.report.tables import MISSING, Table
+from skillpager.bench.run.methods import SUITES
 from skillpager.files import write_file
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -27,6 +28,7 @@ Part = tuple[str, Callable[[Results], Block | None], str]
 
 # the parts of each section, in order; a section without parts is left out
 SECTIONS: dict[str, tuple[Part, ...]] = {
+    "Skills of several files": (("Skills of several files", tables.folders, "folders"),),
     "The paper's claims": (("The paper's claims", claims.claims_table, "main"),),
     "Main results": (
         ("Main results", partial(tables.beside_paper, paper.MAIN), "main"),
@@ -41,8 +43,6 @@ SECTIONS: dict[str, tuple[Part, ...]] = {
         ("Concept ablation", partial(tables.beside_paper, paper.CONCEPT), "concept"),
         ("Graph augmentation", partial(tables.beside_paper, paper.GRAPH), "graph"),
         ("Granularity", tables.granularity, "granularity"),
-        ("Encoder", partial(tables.replaced_part, "encoder"), "encoder"),
-        ("Classifier", partial(tables.replaced_part, "classifier"), "classifier"),
     ),
     "Hyperparameters": (
         ("λ sweep", partial(tables.beside_paper, paper.LAMBDA), "lambda"),
@@ -66,22 +66,15 @@ FROM_ROWS = [
 ]
 
 
-def write_report(folder: BenchFolder, *, judge: str, out: Path, allow_trained: bool = False) -> list[Path]:
-    """Write the report of a run and return its files, the HTML file first.
+def write_report(
+    folder: BenchFolder, *, judge: str, out: Path, allow_trained: bool = False, baseline: str = BASELINE
+) -> list[Path]:
+    """Write the report of a run under a judge and return its files, the HTML file first.
 
-    Args:
-        folder: Results of a run.
-        judge: Id of the judge whose verdicts count.
-        out: Where to write; files of the same names are replaced.
-        allow_trained: Whether methods that have learned from the skills are shown, each table and picture
-            with a note, or left out.
-
-    Raises:
-        BenchError: The folder holds no verdicts of this judge, or is damaged, or all methods have learned
-            from its skills.
-        MissingExtraError: A package of the extra `bench` is not installed.
+    Methods that have learned from the skills are left out, or with `allow_trained` shown, each table and
+    picture with a note.
     """
-    results = Results(folder, judge, allow_trained=allow_trained)
+    results = Results(folder, judge, allow_trained=allow_trained, baseline=baseline)
     note = results.trained_note
     absent = [("Methods", results.refused_note)] if results.refused_note else []
     sections: dict[str, list[Block]] = {}
@@ -91,8 +84,10 @@ def write_report(folder: BenchFolder, *, judge: str, out: Path, allow_trained: b
             block = make(results)
             if block is None:
                 reason = suite if " " in suite else f"not run: skillpager bench run --methods {suite}"
-                also = ", or its methods have learned from these skills" if results.refused_note else ""
-                absent.append((title, reason + also))
+                refused = [label for label in SUITES.get(suite, ()) if label in results.learned]
+                if refused and results.refused_note:
+                    reason = f"{', '.join(refused)} left out: learned from these skills"
+                absent.append((title, reason))
                 continue
             sections.setdefault(section, []).append(replace(block, note=f"{block.note} {note}".strip()))
             if isinstance(block, Picture):
@@ -131,6 +126,7 @@ def run_facts(results: Results) -> dict[str, str]:
         "Digest of the skills": str(data.get("skills_sha256") or "")[:12],
         "Judge": results.judge,
         **{name.capitalize().replace("_", " "): run.get(name) for name in names},
+        "Machine": ", ".join(map(str, results.folder.entry("machine").values())),
         "Seed": results.manifest.get("seed"),
         "Version": f"skillpager {results.manifest.get('version', MISSING)}",
         "Command": f"skillpager bench report {results.folder.path.name} --judge {results.judge}",

@@ -6,8 +6,8 @@ Published results are the rows of a run, from which every number of a report com
     skills.csv       subset, SHA-256 and node counts of each skill
     rows.csv.xz      a row for each query and method: ids, verdict, counts, picks; `pandas.read_csv` reads it
 
-Times are left out: two runs of the same models on the same data give the same rows. The format is
-described in docs/measured.md.
+Times are left out: two runs of the same models on the same data and machine give the same rows. The format
+is described in docs/measured.md.
 """
 
 import logging
@@ -20,7 +20,14 @@ import numpy as np
 import pandas as pd
 
 from skillpager.bench.data.folder import MANIFEST, BenchFolder
-from skillpager.bench.data.records import JudgmentRecord, SelectionRecord, read_records
+from skillpager.bench.data.records import (
+    JudgmentRecord,
+    LineRange,
+    QueryRecord,
+    SelectionRecord,
+    read_records,
+)
+from skillpager.bench.judge.evidence_measure import rank_measures
 from skillpager.bench.run.learned import (
     LEARNED,
     classifier_folders,
@@ -29,10 +36,12 @@ from skillpager.bench.run.learned import (
     refusal,
     trained_note,
 )
-from skillpager.bench.run.methods import SUITES
+from skillpager.bench.run.methods import SUITES, parse_method
+from skillpager.bench.run.windows import CHUNK_MMR, SECTION_BM25
 from skillpager.errors import BenchError
 from skillpager.files import write_file
 from skillpager.json_types import JsonObject
+from skillpager.parsing.lines import LINE_END
 from skillpager.types import NodeType
 
 logger = logging.getLogger(__name__)
@@ -44,6 +53,9 @@ MIN_JUDGED = 0.9
 # the paper's ablations and sweeps are on the skills with curated answers (§5.2.2): the subset of the paper's
 # data, and the evidence data that annotates the same skills
 GROUND_TRUTH = frozenset({"gt", "skillsbench"})
+
+# the method that the others are compared with: the paper's
+BASELINE = "mmr"
 
 # the numbers of a row, without the ids of its query and of the query's skill
 NUMBERS = (
@@ -58,7 +70,9 @@ NUMBERS = (
     "pool_tokens",  # tokens of all typed nodes of the skill
     "seconds",  # time of selection and rendering; NaN in published rows
 )
-COLUMNS = ["query", "skill", *NUMBERS, "picks"]
+# of the picks against the nodes that hold needed lines, 0 to 1; NaN where picks are not nodes (chunks)
+RANKED = ("recall", "ap", "ndcg")
+COLUMNS = ["query", "skill", *NUMBERS, *RANKED, "picks"]
 TYPE_NAMES = [str(kind) for kind in NodeType]
 
 
@@ -70,24 +84,29 @@ class Results:
         judge: Id of the judge.
         manifest: The manifest of the run.
         skills: By id, the `subset`, the `sha256` of the entry file, and the number of nodes of each type.
-        queries: The columns `query`, `skill` and `difficulty`.
+        queries: The columns `query`, `skill`, `difficulty`, and `depth`: where the needed lines are in the
+            skill, their mean from 0 (the first line) to 1 (the last); NaN without any.
         labels: Every method that was run, in the order of the suites.
         learned: How many of the skills each method has learned from, without those that learned from none.
         allow_trained: Whether these methods have rows.
+        baseline: Label of the method that the others are compared with.
     """
 
     skills: pd.DataFrame
     queries: pd.DataFrame
     learned: Mapping[str, int]
 
-    def __init__(self, folder: BenchFolder, judge: str, *, allow_trained: bool = False) -> None:
+    def __init__(
+        self, folder: BenchFolder, judge: str, *, allow_trained: bool = False, baseline: str = BASELINE
+    ) -> None:
         """Read data and manifest; the rows of a method are read when they are first asked for.
 
         Raises:
-            BenchError: The folder is none, the judge has judged nothing in it, or all methods have learned
-                from its skills.
+            BenchError: The folder is none, the judge has judged nothing in it, all methods have learned
+                from its skills, or the baseline is another than the paper's and was not run.
         """
         self.folder, self.judge, self.allow_trained = folder, judge, allow_trained
+        self.baseline = parse_method(baseline).label
         self.manifest: JsonObject = folder.manifest()
         run = self.folder.entry("methods")
         known = [label for name in ("offline", *SUITES) for label in SUITES[name] if label in run]
@@ -96,6 +115,11 @@ class Results:
         self._open()
         if self.refused_note and set(self.labels) <= self.learned.keys():
             raise BenchError(self.refused_note)
+        if self.baseline not in (BASELINE, *self.labels):
+            raise BenchError(
+                f"{folder.path} has no run of the baseline {self.baseline}: run it with "
+                f"`skillpager bench run --methods`, or choose from {', '.join(self.labels)}."
+            )
 
     def _open(self) -> None:
         """Read skills and queries."""
@@ -106,15 +130,20 @@ class Results:
         counts = pd.crosstab(nodes["skill"], nodes["type"])
         counts = counts.reindex(index=skills.index, columns=TYPE_NAMES, fill_value=0)
         self.skills = skills.join(counts)
-        asked = [(query.id, query.skill, query.difficulty) for query in folder.queries()]
-        self.queries = pd.DataFrame(asked, columns=["query", "skill", "difficulty"])
+        lengths = {skill.id: len(LINE_END.findall(skill.text)) + 1 for skill in folder.skills()}
+        asked = [
+            (query.id, query.skill, query.difficulty, depth(query, lengths[query.skill]))
+            for query in folder.queries()
+        ]
+        self.queries = pd.DataFrame(asked, columns=[*QUERY_COLUMNS, "depth"])
         if not set(folder.judged_methods(self.judge)) & set(self.labels):
             raise BenchError(
                 f"{folder.path} holds no verdicts of the judge {self.judge!r} on a method that was run: "
                 "judge with `skillpager bench judge`, or name another with --judge."
             )
         parts = {name: str(run.get(name, "")) for name in ("encoder", "classifier")}
-        known = count_learned(self.labels, self.skills["sha256"], **parts)
+        self._digests: list[Collection[str]] = [skill.digests for skill in folder.skills()]
+        known = count_learned(self.labels, self._digests, **parts)
         # the run has noted what its encoder learned from; of shipped models it is known without it
         self.learned = {**known, **self.folder.entry(LEARNED)}
 
@@ -157,6 +186,10 @@ class Results:
         judgments = {record.query: record for record in self.folder.judgments(self.judge, label)}
         selections = read_records(self.folder.selections_file(label), SelectionRecord) if judgments else ()
         rows = join(selections, judgments, self.queries["query"])
+        if not label.startswith((CHUNK_MMR, SECTION_BM25)):  # which pick no nodes
+            pairs = zip(rows["query"], rows["picks"], strict=True)
+            ranked = [rank_measures(picks.split(), self._needed_nodes.get(query)) for query, picks in pairs]
+            rows[list(RANKED)] = np.array(ranked, dtype=float).reshape(-1, len(RANKED))
         judged, total = len(rows), len(self.queries)
         if 0 < judged < total:
             left_out = ", so that it is left out" if judged < MIN_JUDGED * total else ""
@@ -165,13 +198,33 @@ class Results:
             )
         return rows if judged >= MIN_JUDGED * total else rows[:0]
 
+    @cached_property
+    def _needed_nodes(self) -> Mapping[str, Collection[str]]:
+        """By query, the ids of the nodes that hold needed lines; without the queries that have none."""
+        before = {  # lines of the files before a file
+            (skill.id, path): sum(len(LINE_END.findall(text)) + 1 for _, text in skill.files[:place])
+            for skill in self.folder.skills()
+            for place, (path, _) in enumerate(skill.files)
+        }
+        nodes: dict[str, list[tuple[str, range]]] = {}
+        for node in self.folder.nodes():
+            first = before.get((node.skill, node.file), 0)
+            lines = range(first + node.start_line, first + node.end_line + 1)
+            nodes.setdefault(node.skill, []).append((node.id, lines))
+        needed = {query: expand(query.critical) for query in self.folder.queries() if query.critical}
+        return {
+            query.id: {node for node, places in nodes.get(query.skill, ()) if not lines.isdisjoint(places)}
+            for query, lines in needed.items()
+        }
+
     # ---- skills that methods have learned from: there they look better than they are
 
     @property
     def types_learned(self) -> bool:
         """Whether the run's classifier has learned from some of the skills."""
         folders = classifier_folders(str(self.folder.entry("run").get("classifier", "")))
-        return any(self.skills["sha256"].isin(read_learned_from(folder)).any() for folder in folders)
+        learned = frozenset[str]().union(*map(read_learned_from, folders))
+        return not all(learned.isdisjoint(digests) for digests in self._digests)
 
     @cached_property
     def trained_note(self) -> str:
@@ -182,6 +235,17 @@ class Results:
     def refused_note(self) -> str:
         """Why methods are left out; empty if none is."""
         return "" if self.allow_trained or not self.learned else refusal(self.learned, len(self.skills))
+
+
+def depth(query: QueryRecord, lines: int) -> float:
+    """Return the mean place of a query's needed lines in a skill of so many lines, 0 to 1; NaN if none."""
+    needed = [*expand(query.critical)]
+    return (float(np.mean(needed)) - 1) / max(1, lines - 1) if needed else np.nan
+
+
+def expand(ranges: Iterable[LineRange]) -> set[int]:
+    """Return the lines of ranges."""
+    return {line for first, last in ranges for line in range(first, last + 1)}
 
 
 def join(
@@ -213,7 +277,8 @@ def join(
             " ".join(each.picks),
         )
     found = [rows[query] for query in queries if query in rows]
-    return pd.DataFrame(found, columns=COLUMNS).astype(dict.fromkeys(NUMBERS, float))
+    frame = pd.DataFrame(found, columns=["query", "skill", *NUMBERS, "picks"]).reindex(columns=COLUMNS)
+    return frame.astype(dict.fromkeys((*NUMBERS, *RANKED), float))
 
 
 # ---- published results
@@ -222,25 +287,24 @@ SKILL_ROWS, ROWS = "skills.csv", "rows.csv.xz"
 JUDGE = "judge"  # entry of the manifest
 PRESET = 6  # of xz: higher ones save 7 % of the bytes for several times the time
 COVERAGE_DIGITS = 6
-IDS = ("query", "skill", "difficulty", "method")
+QUERY_COLUMNS = ("query", "skill", "difficulty")
+IDS = (*QUERY_COLUMNS, "method")
 MEASURED = tuple(name for name in NUMBERS if name != "seconds")
-PUBLISHED = [*IDS, *MEASURED, "picks"]
+ADDED = (*RANKED, "depth")  # rows that were published earlier lack them
+PUBLISHED = [*IDS, *MEASURED, *ADDED, "picks"]
 
 
 def publish(results: Results, target: Path) -> None:
-    """Write the rows of every method that a judge has judged, and what tables need to know of the data.
-
-    Raises:
-        BenchError: The folder of the results is damaged.
-    """
+    """Write the rows of every method that a judge has judged, and what tables need to know of the data."""
     judged = filter(results.has, results.labels)
     rows = pd.concat([results.rows(label).assign(method=label) for label in judged])
     # by query, so that similar picks stand together, which xz makes small
     places = pd.Series(results.queries.index, index=results.queries["query"])
     rows = rows.sort_values("query", key=lambda ids: ids.map(places), kind="stable")
-    rows = rows.merge(results.queries[["query", "difficulty"]], on="query", how="left")
+    rows = rows.merge(results.queries.drop(columns="skill"), on="query", how="left")
     whole = {name: rows[name].astype("Int64") for name in MEASURED if name != "coverage"}
-    rows = rows.assign(coverage=rows["coverage"].round(COVERAGE_DIGITS), **whole)[PUBLISHED]
+    shares = rows[["coverage", *ADDED]].round(COVERAGE_DIGITS)
+    rows = rows.assign(**shares, **whole)[PUBLISHED]
     BenchFolder(target).update_manifest({**results.manifest, JUDGE: results.judge})
     write_file(target / SKILL_ROWS, results.skills.to_csv(lineterminator="\n"))
     text = rows.to_csv(index=False, lineterminator="\n")
@@ -260,15 +324,16 @@ class PublishedResults(Results):
         judge = folder.manifest().get(JUDGE)
         if not isinstance(judge, str):
             raise BenchError(f"{path} holds no published results: its {MANIFEST} names no judge.")
-        super().__init__(folder, judge)
+        super().__init__(folder, judge, allow_trained=True)
 
     def _open(self) -> None:
         texts = dict.fromkeys(("skill", "subset", "sha256"), "str")
         skills = self._read_csv(SKILL_ROWS, texts | dict.fromkeys(TYPE_NAMES, "int"))
         self.skills = skills.set_index("skill")
-        kinds = dict.fromkeys((*IDS, "picks"), "str") | dict.fromkeys(MEASURED, "float")
+        self._digests = [(digest,) for digest in skills["sha256"]]
+        kinds = dict.fromkeys((*IDS, "picks"), "str") | dict.fromkeys((*MEASURED, *ADDED), "float")
         self._published = self._read_csv(ROWS, kinds).assign(seconds=np.nan)
-        self.queries = self._published.drop_duplicates("query")[["query", "skill", "difficulty"]]
+        self.queries = self._published.drop_duplicates("query")[[*QUERY_COLUMNS, "depth"]]
         self.learned = self.folder.entry(LEARNED)
 
     def _read(self, label: str) -> pd.DataFrame:
@@ -281,7 +346,8 @@ class PublishedResults(Results):
         missing = {column: [""] for column, kind in kinds.items() if kind == "float"}
         try:
             read = pd.read_csv(path, dtype=kinds, keep_default_na=False, na_values=missing)
-            return read[list(kinds)]
+            lacking = {name: np.nan for name in ADDED if name in kinds and name not in read}
+            return read.assign(**lacking)[list(kinds)]
         except (OSError, EOFError, lzma.LZMAError, ValueError, KeyError) as error:
             raise BenchError(
                 f"{path} cannot be read ({error}): restore it, or publish the run again with "

@@ -6,7 +6,7 @@ independent, so that interval is too narrow where they agree. With `clusters` wh
 the interval to trust.
 
 Reference: paper §5 (B = 10,000, seed 42); Efron and Tibshirani, *An Introduction to the Bootstrap* (1993),
-chapters 13 and 16; Field and Welsh, *Bootstrapping clustered data* (2007); McNemar (1947); Holm (1979).
+chapters 13 and 16; Field and Welsh, *Bootstrapping clustered data* (2007); Holm (1979).
 """
 
 import math
@@ -39,18 +39,17 @@ class Interval:
         return Interval(self.value * factor, self.low * factor, self.high * factor)
 
 
+class UpperBound(float):
+    """A p value of which only an upper bound is known: no resample was as extreme."""
+
+
 def bootstrap(
     parts: ArrayLike, wholes: ArrayLike | None = None, *, clusters: Sequence[str] | None = None
 ) -> Interval:
     """Return `sum(parts) / sum(wholes)` and its percentile bootstrap interval.
 
-    Args:
-        parts: `(n,)` numerators, one a query.
-        wholes: `(n,)` denominators; 1 each when not given, so that the quantity is a mean.
-        clusters: The skill of each query: whole skills are drawn instead of queries.
-
-    Raises:
-        ValueError: There is nothing to resample, or the lengths differ.
+    Both are `(n,)`, one a query; without `wholes` the quantity is a mean. With `clusters`, the skill of each
+    query, whole skills are drawn instead of queries.
     """
     sums = _sums(parts, wholes, clusters)
     low, high = np.quantile(_resample(sums), [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
@@ -61,27 +60,24 @@ def bootstrap(
 def bootstrap_p(differences: ArrayLike, *, clusters: Sequence[str] | None = None) -> float:
     """Return the two-sided p that the mean difference is zero: twice the smaller tail of the resamples.
 
-    The least possible value is `2 / (SAMPLES + 1)`.
+    The least possible value is `2 / (SAMPLES + 1)`, a bound (`UpperBound`).
 
     Reference: Efron and Tibshirani (1993), chapter 16; Davison and Hinkley (1997), §4.2.5 for the + 1.
     """
     resampled = _resample(_sums(differences, None, clusters))
     tail = min(np.sum(resampled <= ROUNDING), np.sum(resampled >= -ROUNDING))
-    return min(1.0, 2 * (float(tail) + 1) / (SAMPLES + 1))
-
-
-def mcnemar(first_only: int, second_only: int) -> float:
-    """Return the exact two-sided p of McNemar's test from the numbers of discordant queries."""
-    from statsmodels.stats import contingency_tables
-
-    return float(contingency_tables.mcnemar([[0, first_only], [second_only, 0]], exact=True).pvalue)
+    return min(1.0, 2 * (float(tail) + 1) / (SAMPLES + 1)) if tail else UpperBound(2 / (SAMPLES + 1))
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Return p values corrected for their number by Holm's method, in the order given."""
+    """Return p values corrected for their number by Holm's method, in the order given; bounds stay bounds."""
     from statsmodels.stats.multitest import multipletests
 
-    return [float(p) for p in multipletests(p_values, method="holm")[1]] if p_values else []
+    corrected = multipletests(p_values, method="holm")[1] if p_values else []
+    return [
+        (UpperBound if isinstance(raw, UpperBound) else float)(p)
+        for raw, p in zip(p_values, corrected, strict=True)
+    ]
 
 
 def _sums(parts: ArrayLike, wholes: ArrayLike | None, clusters: Sequence[str] | None) -> Numbers:
@@ -162,6 +158,9 @@ class Measure:
 SUFFICIENCY = Measure("Suff.", "sufficient")
 # the mean share of a query's evidence that its page holds (docs/measured.md)
 COVERAGE = Measure("Coverage", "coverage")
+# of the picks, against the nodes that hold needed lines (`judge.evidence_measure.rank_measures`)
+RECALL, AVERAGE_PRECISION, NDCG = Measure("Recall", "recall"), Measure("AP", "ap"), Measure("nDCG", "ndcg")
+TOKENS = Measure("Tokens", "tokens", percent=False)
 AVERAGE_NODES = Measure("Nodes", "nodes", percent=False)
 # token reduction of the paper's tables, “aggregate fragment token reduction” (§5.2.1): headings do not count
 FRAGMENT_REDUCTION = Measure("Fragment red.", "pool_tokens - node_tokens", "pool_tokens")
@@ -170,3 +169,18 @@ MICRO_REDUCTION = Measure("Token red.", "full_tokens - tokens", "full_tokens")
 MACRO_REDUCTION = Measure("Token red., macro", "1 - tokens / full_tokens")
 # the share of the verdicts on which all votes agree: “strong-agreement rate” (paper §5.2.2)
 STRONG_VOTES = Measure("3-0 votes", "unanimous")
+# the main measures, by the names that `methods.summarise` gives them; and those of the table of all methods
+SUMMARY_MEASURES = {
+    "coverage": COVERAGE,
+    "recall": RECALL,
+    "ap": AVERAGE_PRECISION,
+    "ndcg": NDCG,
+    "nodes": AVERAGE_NODES,
+    "tokens": TOKENS,
+    "token_reduction": MICRO_REDUCTION,
+    "token_reduction_macro": MACRO_REDUCTION,
+}
+ALL_MEASURES = (
+    *(COVERAGE, STRONG_VOTES, RECALL, AVERAGE_PRECISION, NDCG),
+    *(AVERAGE_NODES, FRAGMENT_REDUCTION, MICRO_REDUCTION, MACRO_REDUCTION),
+)

@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -11,26 +11,30 @@ import pandas as pd
 from skillpager.bench.judge.node_types import parser_quality
 from skillpager.bench.report import paper
 from skillpager.bench.report.methods import (
-    BASELINE,
+    MIN_USED,
     compare_curves,
     compare_methods,
     default_methods,
+    filling_curve,
     read_curves,
 )
 from skillpager.bench.report.paper import PaperTable
-from skillpager.bench.report.results import GROUND_TRUTH, Results
+from skillpager.bench.report.results import BASELINE, GROUND_TRUTH, Results
 from skillpager.bench.report.statistics import (
+    ALL_MEASURES,
     AVERAGE_NODES,
     COVERAGE,
     FRAGMENT_REDUCTION,
-    MACRO_REDUCTION,
     MICRO_REDUCTION,
-    STRONG_VOTES,
     SUFFICIENCY,
+    TOKENS,
     Interval,
     Measure,
+    UpperBound,
 )
-from skillpager.bench.run.methods import parse_method
+from skillpager.bench.run.methods import SUITES
+from skillpager.bench.run.windows import ENTRY, SECTION_BM25
+from skillpager.types import NodeType
 
 Cell = str | int | float | Interval | None
 Row = dict[str, Cell]
@@ -39,9 +43,11 @@ CI = "[95 % CI]"
 OVER_SKILLS = "… over skills"
 MISSING = "—"
 # decimals by a part of the heading; others have two
-DECIMALS = {"^p, ": 4, "κ": 3, "Coverage|votes|Share|^Budget": 1}
+DECIMALS = {"^p, ": 4, "κ": 3, "Coverage|votes|Share|^Budget|Recall|^AP|nDCG": 1}
 # nearly every suite holds these methods, so they do not show that it was run
 COMMON = frozenset({"mmr", "full"})
+# the types that the paper's parser tells best (§5.1)
+STRONGEST = (NodeType.PRECONDITION, NodeType.ERROR_HANDLING)
 # budgets at which the table shows the curves
 SHOWN = (0.3, 0.5, 0.7)
 
@@ -52,20 +58,13 @@ class Table:
 
     Neighbouring headings that begin with the same words and a colon (`Paper: `) are shown as a group. A
     column whose heading begins with `p, ` holds p values.
-
-    Attributes:
-        name: The name of its file, also its anchor: lower-case letters, digits, hyphens.
-        title: Its title.
-        rows: Its cells; the first column names the row.
-        note: How to read it.
-        reference: Where the paper has it.
     """
 
-    name: str
-    title: str
-    rows: pd.DataFrame
-    note: str = ""
-    reference: str = ""
+    name: str  # the name of its file, also its anchor: lower-case letters, digits, hyphens
+    title: str  # its title
+    rows: pd.DataFrame  # its cells; the first column names the row
+    note: str = ""  # how to read it
+    reference: str = ""  # where the paper has it
 
     @property
     def texts(self) -> pd.DataFrame:
@@ -103,7 +102,7 @@ def frame(rows: Iterable[Mapping[str, Cell]]) -> pd.DataFrame:
 
 
 def format_cell(cell: Cell, heading: str = "") -> str:
-    """Return a cell as people read it: `1,975`, `−28.81`, `78.89 [77.01, 80.61]`, `< 0.0001` or a dash."""
+    """Return a cell as people read it: `1,975`, `−28.81`, `78.89 [77.01, 80.61]`, `≤ 0.0030` or a dash."""
     if isinstance(cell, str):
         return cell.replace(" = ", "\u00a0=\u00a0")  # no line break in an equation
     if isinstance(cell, Interval):
@@ -116,6 +115,8 @@ def format_cell(cell: Cell, heading: str = "") -> str:
     decimals = next((number for part, number in DECIMALS.items() if re.search(part, heading)), 2)
     if heading.startswith("p, ") and cell < 10.0**-decimals:
         return f"< {10.0**-decimals:.{decimals}f}"
+    if isinstance(cell, UpperBound):
+        return f"≤\u00a0{cell:.{decimals}f}"
     text = f"{cell:,.{decimals}f}"
     return text.lstrip("-") if float(text.replace(",", "")) == 0 else text.replace("-", "−")
 
@@ -198,6 +199,10 @@ def parser_agreement(results: Results) -> Table | None:
                 "Macro-F1 (%)": 100 * scores.macro_f1,
                 **{f"F1 of {label} (%)": 100 * f1 for label, f1 in scores.f1.items()},
             }
+    ranks = sorted(quality.parser.f1, key=lambda kind: -quality.parser.f1[kind])
+    strongest = " and ".join(
+        f"{kind} is number {1 + ranks.index(kind)}" for kind in STRONGEST if kind in ranks
+    )
     lines: list[Row] = [
         {"": name, **{column: numbers.get(name) for column, numbers in columns.items()}}
         for name in columns["Here"]
@@ -208,7 +213,9 @@ def parser_agreement(results: Results) -> Table | None:
         frame(lines),
         note="Paper: a sample balanced over types, sources and sizes, labelled by people. Here: all labelled "
         f"nodes of {quality.skills} skills, in the proportions in which they occur; nodes without a label: "
-        f"{quality.unlabelled}. A second annotator is held against the first, as the parser is.",
+        f"{quality.unlabelled}. A second annotator is held against the first, as the parser is. "
+        f"The paper calls precondition and error_handling its strongest types; here by F1 "
+        f"{strongest or 'neither occurs'} of {len(ranks)}.",
         reference="paper §5.1",
     )
 
@@ -219,32 +226,29 @@ def parser_agreement(results: Results) -> Table | None:
 def granularity(results: Results) -> Table | None:
     """Return typed nodes against chunks of several sizes (paper §5.2.1); None if no sizes were run."""
     sizes = [label for label in results.labels if label.startswith("chunk_mmr:") and "@" not in label]
-    note = (
-        "Chunks and nodes have the same k, so that larger chunks spend more: see the matched budgets for "
-        "equal cost. “Nodes” of a chunk method are chunks."
-    )
-    title = "Granularity: typed nodes against chunks of fixed length, MMR on both"
-    return _ablation(results, [BASELINE, *sizes], "granularity", title, note)
-
-
-def replaced_part(part: str, results: Results) -> Table | None:
-    """Return the effect of another `encoder` or `classifier`; None if only the run's own was tried."""
-    methods = [parse_method(label) for label in results.labels]
-    variants = [method for method in methods if getattr(method, part) and method.budget(1, 1)[1] is None]
-    pairs = sorted((method.strategy, method.label) for method in variants)
-    labels = list(dict.fromkeys(label for pair in pairs for label in pair))
-    note = "“labels” are the annotators' own types: what a perfect parser would do."
-    title = f"The {part} of nodes replaced"
-    return _ablation(results, labels, part, title, note if part == "classifier" else "")
-
-
-def _ablation(results: Results, labels: Sequence[str], name: str, title: str, note: str) -> Table | None:
-    """Return methods with the main measures; None if fewer than two were run."""
-    rows_of = {label: results.rows(label) for label in labels if results.has(label)}
+    rows_of = {label: results.rows(label) for label in (BASELINE, *sizes) if results.has(label)}
     if len(rows_of) < 2:
         return None
-    rows = _measured(rows_of, (COVERAGE, AVERAGE_NODES, FRAGMENT_REDUCTION, MICRO_REDUCTION))
-    return Table(name, title, rows, note)
+    return Table(
+        "granularity",
+        "Granularity: typed nodes against chunks of fixed length, MMR on both",
+        _measured(rows_of, (COVERAGE, AVERAGE_NODES, FRAGMENT_REDUCTION, MICRO_REDUCTION)),
+        note="Chunks and nodes have the same k, so that larger chunks spend more: see the matched budgets "
+        "for equal cost. “Nodes” of a chunk method are chunks.",
+    )
+
+
+def folders(results: Results) -> Table | None:
+    """Return skills of several files by pages, their entry file alone and whole sections; None if not run."""
+    rows_of = {label: results.rows(label) for label in SUITES["folders"] if results.has(label)}
+    if not {label.partition("@")[0] for label in rows_of} & {ENTRY, SECTION_BM25}:
+        return None
+    rows = _measured(rows_of, (COVERAGE, TOKENS, MICRO_REDUCTION), with_skills=True)
+    note = (
+        f"“{ENTRY}” is SKILL.md alone, as hosts load it; “navigator” the page without limits, or filled to a "
+        f"number of tokens; “{SECTION_BM25}” the best sections of all files by BM25 under the same number."
+    )
+    return Table("folders", "Skills of several files", rows, note)
 
 
 def _measured(
@@ -275,22 +279,23 @@ def all_methods(results: Results) -> Table | None:
     rows_of = {label: results.rows(label) for label in default_methods(results)}
     if not rows_of:
         return None
-    measures = (COVERAGE, STRONG_VOTES, AVERAGE_NODES, FRAGMENT_REDUCTION, MICRO_REDUCTION, MACRO_REDUCTION)
     return Table(
         "all-methods",
         "All methods at their default budgets",
-        _measured(rows_of, measures, with_skills=True),
+        _measured(rows_of, ALL_MEASURES, with_skills=True),
         note="Methods spend different amounts: read sufficiency and token reduction together, or see the "
         "matched budgets. The first interval draws queries, as the paper does; the second draws skills. "
         "Queries about one skill are not independent, so that the second is the one to trust. Fragment "
         "reduction counts nodes alone, as the paper does; token reduction the texts that an agent is given, "
-        "over all queries (micro) or as their mean (macro).",
+        "over all queries (micro) or as their mean (macro). Recall, AP and nDCG are of the picks, in the "
+        "order of picking, against the nodes that hold needed lines.",
     )
 
 
 def pairwise(results: Results) -> Table | None:
-    """Return paired tests of all methods at their default budgets against the paper's; None without both."""
-    compared = compare_methods(results, default_methods(results))
+    """Return paired tests of all methods at their default budgets against the baseline; None without both."""
+    base = results.baseline
+    compared = compare_methods(results, default_methods(results), baseline=base)
     if not compared:
         return None
     rows = frame(
@@ -300,22 +305,20 @@ def pairwise(results: Results) -> Table | None:
             OVER_SKILLS: each.clustered,
             "Token red. (points)": each.saved,
             "Only it": each.only_method,
-            f"Only {BASELINE}": each.only_baseline,
+            f"Only {base}": each.only_baseline,
             "p, bootstrap": each.p,
             "p, Holm": each.p_holm,
-            "p, McNemar": each.p_mcnemar,
             "Differs": "yes" if each.significant else "no",
         }
         for each in compared
     )
     return Table(
         "pairwise",
-        f"Every method against {BASELINE}: sufficiency on the same queries",
+        f"Every method against {base}: sufficiency on the same queries",
         rows,
         note="Paired bootstrap of the difference; its p resamples skills, and is corrected for "
-        f"{len(compared)} tests by Holm's method. McNemar's exact test takes queries for independent, so "
-        "that its p is rather too small; it is uncorrected. “Only it” counts the queries that the method "
-        f"answers and {BASELINE} does not. Methods spend different amounts: see the column of token "
+        f"{len(compared)} tests by Holm's method. “Only it” counts the queries that the method answers and "
+        f"{base} does not. Methods spend different amounts: see the column of token "
         "reduction.",
     )
 
@@ -325,7 +328,7 @@ def matched_budgets(results: Results) -> Table | None:
     curves = read_curves(results)
     if not curves:
         return None
-    base = next((curve for curve in curves if curve.method == BASELINE), None)
+    base = filling_curve(curves, results.baseline)
     tests = compare_curves(curves, base) if base else {}
     columns = {"sufficiency": SUFFICIENCY.heading, "coverage": COVERAGE.heading, "used": "used (%)"}
     if any(curve.points["coverage"].isna().any() for curve in curves):
@@ -334,7 +337,10 @@ def matched_budgets(results: Results) -> Table | None:
     for curve in curves:
         difference, p = tests.get(curve.method, (None, None))
         line: Row = {"Method": curve.method, f"Area (%) {CI}": curve.area()}
-        line |= {f"against {BASELINE} (points) {CI}": difference, "p, Holm": p}
+        line |= {
+            f"against {base.method if base else results.baseline} (points) {CI}": difference,
+            "p, Holm": p,
+        }
         points = curve.points.reindex(SHOWN)
         for share, point in points.iterrows():
             for key, name in columns.items():
@@ -348,5 +354,6 @@ def matched_budgets(results: Results) -> Table | None:
         note=f"Area: under the curve of sufficiency over budgets from {low:.0f} to {high:.0f} % of a skill's "
         "tokens, by the trapezoid rule, divided by that range: the mean sufficiency over budgets. Its "
         "interval draws queries. Interval and p of the difference draw skills; p is corrected for "
-        f"{len(tests)} tests. A budget is a ceiling: “used” is what the contexts take in fact.",
+        f"{len(tests)} tests. A budget is a ceiling: “used” is what the contexts take in fact. "
+        f"Methods that use less than {100 * MIN_USED:.0f} % of their budgets are not compared.",
     )

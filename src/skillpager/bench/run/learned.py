@@ -1,9 +1,9 @@
 """The documents that methods have learned from: numbers on them say nothing of other documents.
 
-Each trained model has a file `learned_from.txt` beside its weights: the SHA-256 of every document that it was
-trained on, a line each. A method has learned from a document if a model that it reads has. Only the same file
-is recognised, byte for byte; `near_copy_of` in a folder's `manifest.json` marks edited copies, which
-`read_evidence` leaves out.
+Each trained model has a file `learned_from.txt` beside its weights: two SHA-256 of every document that it was
+trained on, of the file and of its words (`words_sha256`), a line each. A method has learned from a document
+if a model that it reads has. Copies with other line breaks or front matter count too; `near_copy_of` in a
+folder's `manifest.json` marks edited copies, which `read_evidence` leaves out.
 """
 
 import re
@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 
 from skillpager.bench.run.methods import Method, parse_method
-from skillpager.bench.run.windows import CHUNK_MMR
+from skillpager.bench.run.windows import CHUNK_MMR, ENTRY, SECTION_BM25
 from skillpager.classifiers.local import MODEL, LocalClassifier
 from skillpager.encoders.builtin import ENCODER_ID, MODEL_FOLDER
 from skillpager.errors import BenchError, reinstall_command
@@ -33,7 +33,7 @@ SHIPPED = ENCODER, TYPES, NAVIGATOR = (
 # of its classifier. Edges are made of both. The navigator reads its own weights, and embeddings of the
 # built-in encoder whatever the run's.
 READS: dict[str, tuple[str, ...]] = {
-    **dict.fromkeys(("full", "head", "bm25"), ()),
+    **dict.fromkeys(("full", "head", "bm25", ENTRY, SECTION_BM25), ()),
     **dict.fromkeys(("mmr", "topk", "sections", "hybrid", "dpp", "msd", "cover", CHUNK_MMR), ("embeddings",)),
     **dict.fromkeys(
         ("mmr_graph", "topk_dependency", "greedy_graph", "exec_only", "concept_only", "density"),
@@ -55,9 +55,6 @@ def read_learned_from(folder: Path) -> frozenset[str]:
     """Return the SHA-256 of the documents that the model in a folder has learned from.
 
     It is empty for a model of others that has no list.
-
-    Raises:
-        BenchError: The list is damaged, or a shipped model has none: without it nothing would be refused.
     """
     path, is_shipped = folder / LEARNED_FROM, folder in (ENCODER, TYPES, NAVIGATOR)
     remedy = "write the SHA-256 of each training document on a line of its own, in lower case"
@@ -108,26 +105,24 @@ def classifier_folders(name: str) -> list[Path]:
 
 
 def count_learned(
-    labels: Iterable[str], documents: Collection[str], *, encoder: str, classifier: str
+    labels: Iterable[str], documents: Collection[Collection[str]], *, encoder: str, classifier: str
 ) -> dict[str, int]:
     """Return how many documents each method has learned from; those that learned from none are left out.
 
-    `documents` are the SHA-256 of the entry files; encoder and classifier are the run's, by name or id.
-
-    Raises:
-        BenchError: A label is unknown.
+    `documents` are the digests of each skill (`SkillRecord.digests`); encoder and classifier are the run's,
+    by name or id.
     """
     found = {}
     for method in map(parse_method, labels):
         digests = learned_from(method, encoder=encoder, classifier=classifier)
-        if count := sum(document in digests for document in documents):
+        if count := sum(not digests.isdisjoint(document) for document in documents):
             found[method.label] = count
     return found
 
 
 def describe_learned(learned: Mapping[str, int], skills: int) -> str:
     """Return who has learned from how many of the skills of a run: the beginning of a sentence."""
-    names = dict.fromkeys(label.partition("@")[0].partition(":")[0] for label in learned)
+    names = dict.fromkeys(re.split("[@:]", label)[0] for label in learned)
     verb = "have" if len(names) > 1 else "has"
     return f"{', '.join(names)} {verb} learned from {max(learned.values())} of these {skills} skills"
 

@@ -12,7 +12,7 @@ points are strategies of others. Options:
     tokens=1500      the same in tokens
     sufficiency=0.9  estimated chance of sufficiency at which it ends (navigator)
     encoder=NAME     another encoder than the run's
-    classifier=NAME  another classifier; `labels` are the annotators' types
+    classifier=NAME  another classifier
 
 A label is read without loading what it names, so that a folder of others can be reported anywhere.
 """
@@ -20,17 +20,15 @@ A label is read without loading what it names, so that a folder of others can be
 import re
 from dataclasses import dataclass
 
-from skillpager.bench.run.windows import CHUNK_MMR, chunk_tokens_of
+from skillpager.bench.run.windows import CHUNK_MMR, ENTRY, SECTION_BM25, chunk_tokens_of
 from skillpager.errors import BenchError
 from skillpager.factories import STRATEGIES
 from skillpager.strategies.picking import MAX_NODES_LARGE, MAX_NODES_SMALL
 
 # more nodes than any skill has
 ALL_NODES = 10**9
-# strategies of methods: those of pages, and the paper's chunk baseline
-METHOD_STRATEGIES = (*STRATEGIES, CHUNK_MMR)
-# the classifier that gives the annotators' own types
-LABELS = "labels"
+# strategies of methods: those of pages, and baselines that do not pick nodes
+METHOD_STRATEGIES = (*STRATEGIES, CHUNK_MMR, ENTRY, SECTION_BM25)
 # strategies that estimate sufficiency, and so can end at it (`types.EstimatingStrategy`)
 ESTIMATING = ("navigator", "lean")
 
@@ -78,12 +76,7 @@ class Method:
 
 
 def parse_method(label: str) -> Method:
-    """Return the method that a label names; a strategy that is not ours is neither looked for nor loaded.
-
-    Raises:
-        BenchError: There is no strategy, an option is unknown or not one of the strategy's, or a value is
-            wrong.
-    """
+    """Return the method that a label names; a strategy that is not ours is neither looked for nor loaded."""
     strategy, _, options = label.strip().partition("@")
     if not strategy:
         raise BenchError(f"The method {label!r} names no strategy: write one before the @, such as mmr@k=20.")
@@ -144,8 +137,8 @@ def is_ours(strategy: str) -> bool:
     return strategy.partition(":")[0] in METHOD_STRATEGIES
 
 
-def split_labels(text: str) -> list[str]:
-    """Return the labels of a list that is divided by commas, which options of a label are too.
+def read_labels(text: str) -> list[str]:
+    """Return the labels of a list of methods and suites, each once; commas divide it, and options of a label.
 
     A part such as `k=20` that names no strategy belongs to the label before it.
     """
@@ -155,7 +148,8 @@ def split_labels(text: str) -> list[str]:
             labels[-1] += f",{part}"
         else:
             labels.append(part)
-    return labels
+    named = (label for part in labels for label in SUITES.get(part, (part,)))
+    return list(dict.fromkeys(parse_method(label).label for label in named))
 
 
 # ---- suites: paper §4.3 (main), table 1 (graph), §5.2.2 (concept), §5.3 (lambda, k, size, boundary)
@@ -171,11 +165,18 @@ BUDGET_METHODS = (*OFFLINE[1:], "concept_only", "density:0.4")
 # the paper's λ stops early with an encoder of low cosines, so that curves show a higher one too
 BUDGET_LAMBDA = 0.9
 
+FOLDER_TOKENS = (2000, 4000, 8000)
+
 SUITES: dict[str, tuple[str, ...]] = {
     "main": ("full", "topk_dependency", "greedy_graph", "chunk_mmr", "mmr"),
     "offline": OFFLINE,
     "graph": ("mmr", "mmr_graph", "full"),
     "concept": ("concept_only", "exec_only", "density:0.3", "density:0.4", "density:0.5", "mmr", "full"),
+    # skills of several files
+    "folders": (
+        *(ENTRY, "navigator", *(f"navigator@tokens={tokens}" for tokens in FOLDER_TOKENS)),
+        *(*(f"{SECTION_BM25}@tokens={tokens}" for tokens in FOLDER_TOKENS), "full"),
+    ),
     "lambda": tuple(f"mmr@lambda={value}" for value in (0.3, 0.5, 0.7, 0.9)),
     "k": (*(f"mmr@k={value}" for value in (5, 10, 20, 30, 40, 60)), "full"),
     "size": ("mmr@k=20", "mmr@k=60"),
@@ -185,8 +186,4 @@ SUITES: dict[str, tuple[str, ...]] = {
         *(f"mmr@lambda={BUDGET_LAMBDA},tokens={share}%" for share in BUDGET_SHARES),
     ),
     "granularity": ("mmr", *(f"chunk_mmr:{tokens}" for tokens in (64, 128, 256, 512))),
-    "encoder": ("mmr", "mmr@encoder=hashing"),
-    "classifier": tuple(
-        label for name in ("exec_only", "concept_only") for label in (name, f"{name}@classifier={LABELS}")
-    ),
 }

@@ -1,13 +1,15 @@
 """Runs: from data to selections and verdicts of every method on every query, over processes.
 
-Records are appended skill by skill, in the order of the data, so that two runs differ in their times and in
-nothing else. The manifest names the methods that are finished; any other starts anew, which is fast because
-indexes are cached.
+Records are appended skill by skill, in the order of the data, so that two runs on one machine differ in their
+times and in nothing else. Another processor or version of onnxruntime changes the last digits of embeddings,
+and so some picks. The manifest names both, and the methods that are finished; any other starts anew, which is
+fast because indexes are cached.
 
 Reference: paper §4 and §5, every table and figure.
 """
 
 import logging
+import platform
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, replace
 from functools import partial
@@ -29,19 +31,21 @@ from skillpager.bench.judge.judges import EVIDENCE
 from skillpager.bench.run.learned import LEARNED, count_learned, refusal
 from skillpager.bench.run.methods import Method, is_ours, parse_method
 from skillpager.bench.run.selecting import Made, Plan, select_all
+from skillpager.bench.run.windows import chunk_tokens_of
 from skillpager.bulk.workers import open_processes
 from skillpager.errors import BenchError
 from skillpager.factories import make_strategy
 from skillpager.json_types import JsonObject
 from skillpager.pager import SkillPager
 from skillpager.settings import Settings
+from skillpager.strategies.registry import FAMILIES
 
 logger = logging.getLogger(__name__)
 
 SEED = 42  # paper §4.1, §5.3.1
 # the facts by which the manifest distinguishes data sets
 DATA_IDENTITY = ("skills", "queries", "skills_sha256", "queries_sha256")
-METHODS = "methods"  # entry of the manifest: the knobs of each finished method
+METHODS = "methods"  # entry of the manifest: the options of each finished method, as they were used
 
 
 def run_settings(settings: Settings, *, style: str) -> Settings:
@@ -96,8 +100,21 @@ def open_run(data: Path | None, out: Path | None, plan: Plan) -> BenchFolder:
     for name, records in ((SKILLS, skills), (QUERIES, queries)):
         if not (folder.path / name).exists():
             write_records(folder.path / name, records)
-    folder.update_manifest({DATA: described, "run": parts, "seed": SEED, "version": version("skillpager")})
+    machine: JsonObject = {name: version(name) for name in ("onnxruntime", "numpy")}
+    machine["processor"] = _processor()
+    made: JsonObject = {"seed": SEED, "version": version("skillpager"), "machine": machine}
+    folder.update_manifest({DATA: described, "run": parts, **made})
     return folder
+
+
+def _processor() -> str:
+    """Return the name of the processor: another changes the last digits of embeddings, and some picks."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        lines = []
+    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(names, platform.processor() or platform.machine())
 
 
 def run_methods(
@@ -106,6 +123,7 @@ def run_methods(
     plan: Plan,
     *,
     jobs: int = 1,
+    complete: bool = False,
     progress: Callable[[int, int], None] | None = None,
 ) -> int:
     """Run methods on all queries of a prepared folder; return how many contexts were made.
@@ -119,16 +137,17 @@ def run_methods(
         labels: Methods.
         plan: How contexts are made.
         jobs: Processes.
+        complete: Whether it is an error if one method has learned from the skills.
         progress: Called with the contexts done and all contexts to do.
 
     Raises:
-        BenchError: A method is unknown, a skill fails, or all methods have learned from the skills.
+        BenchError: A method is unknown, a skill fails, or all methods have learned from the skills, or one
+            of those that must be `complete`.
         SettingsError: A strategy of others cannot be loaded, or is none.
     """
-    methods = _without_learned(folder, map(parse_method, labels), plan)
-    for method in methods.values():
-        if not is_ours(method.strategy):  # so that a mistake comes before the run
-            make_strategy(method.strategy, mmr_lambda=plan.settings.mmr_lambda)
+    methods = _without_learned(folder, map(parse_method, labels), plan, complete=complete)
+    # before the run, so that a mistake in a strategy of others stops it
+    used = {label: _options(method, plan.settings) for label, method in methods.items()}
     left = [label for label, method in methods.items() if not _is_finished(folder, method, plan)]
     if not left:
         return 0
@@ -153,22 +172,29 @@ def run_methods(
         if progress:
             progress(done, total)
     write_records(folder.path / NODES, nodes)
-    knobs = {
-        label: {name: value for name, value in asdict(methods[label]).items() if value is not None}
-        for label in left
-    }
-    folder.update_manifest({METHODS: {**finished, **knobs}})
+    folder.update_manifest({METHODS: {**finished, **{label: used[label] for label in left}}})
     return total
 
 
-def _without_learned(folder: BenchFolder, methods: Iterable[Method], plan: Plan) -> dict[str, Method]:
-    """Return by label the methods that have not learned from skills of the folder, or all if the plan allows.
+def _options(method: Method, settings: Settings) -> JsonObject:
+    """Return the options of a method as they are used: those of its label, and what its strategy then has.
 
-    Raises:
-        BenchError: None is left.
+    A strategy of others is made, to read its numbers and texts.
     """
+    given = {name: value for name, value in asdict(method).items() if value is not None}
+    family = FAMILIES.get("mmr" if chunk_tokens_of(method.strategy) else method.strategy.partition(":")[0])
+    if is_ours(method.strategy):
+        return {"mmr_lambda": settings.mmr_lambda, **given} if family and family.weighs else given
+    made = vars(make_strategy(method.strategy, mmr_lambda=method.mmr_lambda))
+    return {name: value for name, value in made.items() if isinstance(value, str | int | float)} | given
+
+
+def _without_learned(
+    folder: BenchFolder, methods: Iterable[Method], plan: Plan, *, complete: bool
+) -> dict[str, Method]:
+    """Return by label the methods that may be run: none that has learned from the skills, or all."""
     found = {method.label: method for method in methods}
-    documents = [skill.text_sha256 for skill in folder.skills()]
+    documents = [skill.digests for skill in folder.skills()]
     learned = count_learned(
         found, documents, encoder=plan.settings.encoder, classifier=plan.settings.classifier
     )
@@ -178,7 +204,7 @@ def _without_learned(folder: BenchFolder, methods: Iterable[Method], plan: Plan)
         folder.update_manifest({LEARNED: {**folder.entry(LEARNED), **learned}})
         return found
     reason = refusal(learned, len(documents))
-    if found.keys() <= learned.keys():
+    if complete or found.keys() <= learned.keys():
         raise BenchError(reason)
     logger.warning("Methods are left out: %s", reason)
     return {label: method for label, method in found.items() if label not in learned}

@@ -23,17 +23,17 @@ from skillpager.bench.data.records import (
     SkillRecord,
 )
 from skillpager.bench.judge.judges import EVIDENCE, judge_evidence
-from skillpager.bench.judge.node_types import LabelClassifier
-from skillpager.bench.run.methods import LABELS, Method, parse_method
-from skillpager.bench.run.windows import chunk_tokens_of, window_index
+from skillpager.bench.run.methods import Method, parse_method
+from skillpager.bench.run.windows import ENTRY, SECTION_BM25, chunk_tokens_of, window_index
 from skillpager.caches import LRUCache
 from skillpager.errors import BenchError, SkillPagerError
 from skillpager.indexing import Builder
 from skillpager.pager import SkillPager
+from skillpager.parsing.skill import skill_from_files
 from skillpager.settings import Settings
 from skillpager.types import Page, Skill, SkillIndex, Strategy, Style
 
-_WINDOWS = LRUCache[tuple[SkillPager, str, int], SkillIndex](16)
+_WINDOWS = LRUCache[tuple[SkillPager, str, int | None], SkillIndex](16)
 
 
 def page_by(
@@ -47,21 +47,19 @@ def page_by(
 ) -> tuple[Page, float]:
     """Return the page of a skill by a method, and the seconds that selection and rendering took.
 
-    Args:
-        pager: Has the encoder and classifier; those of the method are not looked at.
-        skill: The skill.
-        query: The query.
-        method: Strategy and limits.
-        strategy: A strategy in place of the one that the method names.
-        style: How the page is rendered; that of the pager's settings by default.
-
-    Raises:
-        SkillPagerError: The skill cannot be indexed, or the strategy fails.
+    Encoder and classifier are the pager's; those of the method are not looked at. `strategy` is one in place
+    of the method's.
     """
     index = pager.index(skill)
     pool, chosen = index, strategy or method.strategy
     if strategy is None and (chunk_tokens := chunk_tokens_of(method.strategy)) is not None:
         pool, chosen = _window_index(pager, index, chunk_tokens), "mmr"
+    elif strategy is None and method.strategy == SECTION_BM25:
+        pool, chosen, style = _window_index(pager, index, None), "bm25", Style.PLAIN
+    elif strategy is None and method.strategy == ENTRY:
+        entry = index.skill.files[0]
+        alone = skill_from_files([(entry.path, entry.text)], name=index.skill.name)
+        pool, chosen = pager.index(alone), "full"
     # so that the time below is neither that of indexing nor that of embedding
     pager.pool(pool, chosen)
     pager.query(query, pager.strategy(chosen))
@@ -79,14 +77,15 @@ def page_by(
         mmr_lambda=method.mmr_lambda,
         style=style,
     )
-    return page, time.perf_counter() - start
+    return replace(page, full_tokens=index.full_tokens), time.perf_counter() - start
 
 
-def _window_index(pager: SkillPager, index: SkillIndex, chunk_tokens: int) -> SkillIndex:
-    """Return the index of a skill's windows, which the queries about the skill share."""
+def _window_index(pager: SkillPager, index: SkillIndex, chunk_tokens: int | None) -> SkillIndex:
+    """Return the index of a skill's windows or sections, which the queries about the skill share."""
     key = (pager, index.key, chunk_tokens)
     if (found := _WINDOWS.get(key)) is None:
-        builder = Builder(pager.encoder, pager.classifier, pager.token_counter, pager.recipe.embedded_text)
+        parts = pager.encoder, pager.classifier, pager.token_counter
+        builder = Builder(*parts, pager.recipe.embedded_text)
         found = _WINDOWS.put(key, window_index(builder, index.skill, chunk_tokens))
     return found
 
@@ -94,11 +93,7 @@ def _window_index(pager: SkillPager, index: SkillIndex, chunk_tokens: int) -> Sk
 def page_row(
     skill: SkillRecord | Document, query: QueryRecord | AnnotatedQuery, page: Page
 ) -> dict[str, str | float]:
-    """Return how much evidence a page holds and what it costs: a row for the measures of `bench.report`.
-
-    Raises:
-        BenchError: The query has no critical lines.
-    """
+    """Return how much evidence a page holds and what it costs: a row for the measures of `bench.report`."""
     coverage, sufficient = judge_evidence(skill, query, page.text)
     return {
         "query": query.id,
@@ -136,15 +131,11 @@ class Made(NamedTuple):
 def select_all(
     record: SkillRecord, queries: Sequence[QueryRecord], labels: Sequence[str], plan: Plan
 ) -> Made:
-    """Return the results of methods on the queries about one skill.
-
-    Raises:
-        BenchError: The skill cannot be indexed, or a strategy fails.
-    """
+    """Return the results of methods on the queries about one skill."""
     made = Made([], {label: [] for label in labels}, {label: [] for label in labels})
     try:
         skill = to_skill(record)
-        index = _pager(record, plan.settings, None, None).index(skill)
+        index = _pager(plan.settings, None, None).index(skill)
         for node in index.nodes:
             confidence = round(node.type_confidence, 4)
             place = asdict(node.span)
@@ -154,7 +145,7 @@ def select_all(
         pool_tokens = sum(node.tokens for node in index.nodes)
         for label, query in product(labels, queries):
             method = parse_method(label)
-            pager = _pager(record, plan.settings, method.encoder, method.classifier)
+            pager = _pager(plan.settings, method.encoder, method.classifier)
             page, seconds = page_by(pager, skill, query.query, method)
             selection = _selection(page, query, label, pool_tokens, seconds)
             if plan.judge_evidence:
@@ -197,16 +188,9 @@ def _selection(
     )
 
 
-def _pager(skill: SkillRecord, settings: Settings, encoder: str | None, classifier: str | None) -> SkillPager:
-    """Return the pager of a method's parts; a process keeps those that do not depend on the skill."""
-    shared = _shared_pager(settings, encoder or settings.encoder, classifier or settings.classifier)
-    if classifier != LABELS:
-        return shared
-    return SkillPager(
-        encoder=shared.encoder, classifier=LabelClassifier(skill), store=shared.store, settings=settings
-    )
-
-
 @cache
-def _shared_pager(settings: Settings, encoder: str, classifier: str) -> SkillPager:
-    return SkillPager(encoder=encoder, classifier=classifier, settings=settings)
+def _pager(settings: Settings, encoder: str | None, classifier: str | None) -> SkillPager:
+    """Return the pager of a method's parts, those of the run by default; a process makes each once."""
+    return SkillPager(
+        encoder=encoder or settings.encoder, classifier=classifier or settings.classifier, settings=settings
+    )

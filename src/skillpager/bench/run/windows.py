@@ -1,4 +1,4 @@
-"""The paper's chunk baseline: MMR over fixed-length windows of a skill instead of nodes.
+"""Baselines that pick pieces of the source instead of nodes: the paper's chunks, and whole sections by BM25.
 
 The windows of a file, joined, are its body. A window ends at white space, at most `chunk_tokens` tokens
 behind its beginning and as late as that allows; a stretch without white space is cut between characters. An
@@ -11,6 +11,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 from skillpager.errors import BenchError
 from skillpager.indexing import Builder, index_key
@@ -21,6 +22,8 @@ from skillpager.types import Fragment, Heading, Skill, SkillIndex, SourceFile, S
 
 # name of the method; `chunk_mmr:128` for windows of another size
 CHUNK_MMR = "chunk_mmr"
+# the entry file alone, as hosts load it; and whole sections of all files, by their words
+ENTRY, SECTION_BM25 = "entry", "section_bm25"
 DEFAULT_CHUNK_TOKENS = 256  # paper §4.3
 # shorter windows are words rather than text, and every window costs an embedding
 MIN_CHUNK_TOKENS = 16
@@ -33,11 +36,7 @@ _WHITE_SPACE = re.compile(r"\s+")
 
 
 def chunk_tokens_of(strategy: str) -> int | None:
-    """Return the most tokens of a window of `chunk_mmr` or `chunk_mmr:TOKENS`; None for another strategy.
-
-    Raises:
-        BenchError: The number of tokens is none or too small.
-    """
+    """Return the most tokens of a window of `chunk_mmr` or `chunk_mmr:TOKENS`; None for another strategy."""
     name, colon, size = strategy.partition(":")
     if name != CHUNK_MMR:
         return None
@@ -49,12 +48,8 @@ def chunk_tokens_of(strategy: str) -> int | None:
     return int(size) if colon else DEFAULT_CHUNK_TOKENS
 
 
-def window_index(builder: Builder, skill: Skill, chunk_tokens: int) -> SkillIndex:
-    """Return the index of a skill's windows.
-
-    Raises:
-        SkillPagerError: Encoder or classifier fails.
-    """
+def window_index(builder: Builder, skill: Skill, chunk_tokens: int | None) -> SkillIndex:
+    """Return the index of a skill's windows, or with None of its sections."""
     recipe = replace(builder.recipe, splitter=f"chunks-{chunk_tokens}")
     headings = [tile for tile in split_skill(skill) if isinstance(tile, Heading)]
     windows = split_windows(skill, headings, builder.token_counter, chunk_tokens=chunk_tokens)
@@ -64,16 +59,21 @@ def window_index(builder: Builder, skill: Skill, chunk_tokens: int) -> SkillInde
 
 
 def split_windows(
-    skill: Skill, headings: Sequence[Heading], counter: TokenCounter, *, chunk_tokens: int
+    skill: Skill, headings: Sequence[Heading], counter: TokenCounter, *, chunk_tokens: int | None
 ) -> list[Fragment]:
-    """Return the windows of all files, in document order; those that are blank are left out.
+    """Return the windows of all files, or with None their sections, in document order; no blank ones.
 
     A window stands under those of the headings, in document order, that are open where it begins.
     """
     windows: list[tuple[Span, str]] = []
     for file in skill.files:
         lines = Lines(file.text)
-        for start, end in window_offsets(file, counter, chunk_tokens=chunk_tokens):
+        starts = [file.body_start, *(each.span.start for each in headings if each.span.file == file.path)]
+        for start, end in (
+            pairwise([*starts, len(file.text)])
+            if chunk_tokens is None
+            else window_offsets(file, counter, chunk_tokens=chunk_tokens)
+        ):
             if (text := file.text[start:end]).strip():
                 windows.append(
                     (Span(file.path, lines.number(start), lines.number(end - 1), start, end), text)
