@@ -64,6 +64,12 @@ class SequenceNet:
         logits /= np.float32(self.seeds)
         return logits
 
+    def linear(self, features: FloatArray) -> FloatArray:
+        """Return `(n, outputs)`: a cheap estimate, the linear part of the first network."""
+        first = self._networks[0]
+        estimate: FloatArray = first.standardised(features) @ first.weights["direct.weight"]
+        return estimate
+
 
 @dataclass(frozen=True, slots=True)
 class _Place:
@@ -94,8 +100,7 @@ class _Network:
 
     def logits(self, features: FloatArray, place: _Place) -> FloatArray:
         """Return `(n, outputs)`."""
-        # in standard deviations from the mean
-        x = np.clip((features - self.weights["mean"]) / self.weights["deviation"], -CLIP, CLIP)
+        x = self.standardised(features)
         h: FloatArray = x @ self.weights["features.weight"]
         h += self.weights["features.bias"]
         np.maximum(h, 0, out=h)
@@ -105,6 +110,11 @@ class _Network:
         logits += x @ self.weights["direct.weight"]
         logits += self.weights["out.bias"] + self.weights["direct.bias"]
         return logits
+
+    def standardised(self, features: FloatArray) -> FloatArray:
+        """Return features in standard deviations from the mean."""
+        x: FloatArray = np.clip((features - self.weights["mean"]) / self.weights["deviation"], -CLIP, CLIP)
+        return x
 
     def _block(self, number: int, h: FloatArray, place: _Place) -> FloatArray:
         """Return `(n, width)`: the hidden rows after one block."""

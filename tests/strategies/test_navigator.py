@@ -57,6 +57,21 @@ def test_it_is_the_default_and_says_what_it_promises(pager: SkillPager) -> None:
     assert "pg_restore" in context.text
 
 
+def test_of_a_large_skill_the_network_reads_the_likely_sections(
+    pager: SkillPager, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = pager.page(SAMPLE, QUERY)
+    most = len(pager.index(SAMPLE).nodes) // 2
+    monkeypatch.setattr("skillpager.strategies.navigator.strategy.MOST_READ_NODES", most)
+    page = pager.page(SAMPLE, QUERY)
+    assert page.selection is not None
+    entries = [*page.selection.picks, *page.selection.skipped]
+    assert sum(entry.marginal > 0 for entry in entries) <= most
+    assert page.nodes[0].id in {node.id for node in whole.nodes}
+    assert "pg_restore" in page.text
+    assert sum(pager.reasons(SAMPLE, QUERY)[page.nodes[0].id].values()) == pytest.approx(1, abs=0.01)
+
+
 def test_a_higher_promise_adds_to_the_page(pager: SkillPager) -> None:
     index, query = pager.index(SAMPLE), asked(pager)
     picked: list[list[int]] = []

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from itertools import groupby
 
 from skillpager.display_text import line_range, one_line, quoted_place
@@ -64,19 +64,19 @@ def mark_of(index: SkillIndex, omission: Omission, titles: Sequence[str], tag: s
 
 
 def part_names(
-    nodes: Sequence[Node], introductions: Sequence[tuple[Span, str]], previous: Node | None
+    nodes: Sequence[Node], introduction_of: Callable[[int], tuple[Span, str]], previous: Node | None
 ) -> dict[Span, str]:
     """Return names for the parts of adjacent nodes of a file that no heading names, by their places.
 
-    `introductions` are those of all nodes; a long part without any is named by its first words. `previous` is
-    the node before.
+    `introduction_of` returns that of a node, by its ordinal; a long part without any is named by its first
+    words. `previous` is the node before.
     """
     found: dict[Span, str] = {}
     start, nameless = nodes[0].span.start_line, nodes[-1].span.end_line
     if nameless - start < LEAST_NAMED_LINES:
         return found
     for node in nodes:
-        place, title = introductions[node.ordinal]
+        place, title = introduction_of(node.ordinal)
         # the items of a list whose introduction is a node have its words, too
         if title and title not in found.values() and not covers(previous, place):
             nameless = nameless if found else node.span.start_line - 1

@@ -13,10 +13,10 @@ Reference: paper §3.2, Context Assembly; contract 5 of `docs/design.md`.
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from html import escape
 from itertools import accumulate, count, groupby, pairwise
 from pathlib import Path
@@ -322,12 +322,12 @@ class PageRenderer:
                 found[heading.span] = heading.title
             else:
                 hidden = [self.index.nodes[ordinal] for ordinal in run]
-                found |= part_names(hidden, self._introductions, previous)
+                found |= part_names(hidden, self._introduction, previous)
         return [title for title in found.values() if title]
 
     @cached_property
-    def _introductions(self) -> Sequence[tuple[Span, str]]:
-        return [introduction(node) for node in self.index.nodes]
+    def _introduction(self) -> Callable[[int], tuple[Span, str]]:
+        return cache(lambda ordinal: introduction(self.index.nodes[ordinal]))
 
     def _filled_joint(self, before: int, after: int, filled: tuple[int, ...] = ()) -> _Joint:
         """Return the source between two nodes as a joint."""
@@ -360,13 +360,12 @@ class PageRenderer:
 def _without_titles(index: SkillIndex) -> list[tuple[Heading, ...]]:
     """Return for each node the headings that contain it, outermost first, but not the title of its file."""
     paths = heading_paths(index.headings, [node.span for node in index.nodes])
-    tops: dict[str, set[Span | None]] = {}
-    for node, path in zip(index.nodes, paths, strict=True):
-        tops.setdefault(node.span.file, set()).add(path[0].span if path else None)
-    return [
-        path[1:] if len(tops[node.span.file]) == 1 else path
-        for node, path in zip(index.nodes, paths, strict=True)
-    ]
+    shown: list[tuple[Heading, ...]] = []
+    for _, nodes in groupby(index.nodes, lambda node: node.span.file):
+        of_file = [paths[node.ordinal] for node in nodes]
+        titled = all(path[:1] == of_file[0][:1] for path in of_file)
+        shown += [path[1:] for path in of_file] if titled else of_file
+    return shown
 
 
 def tag_of(*texts: str) -> str:

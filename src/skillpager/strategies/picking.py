@@ -34,6 +34,7 @@ MAX_NODES_SMALL = 20
 MAX_NODES_LARGE = 60
 # float32 dot products differ in the last bits from machine to machine; in whole millionths ties stay ties
 COSINE_STEPS = np.float32(1_000_000)
+COMPARED_PICKS = 256  # that are compared with all nodes at once
 # the caches of one strategy are bounded by the nodes of their indexes, about 1 kB each
 MAX_CACHED_NODES = 20_000
 MIN_CACHED_NODES = 100  # a smaller index counts as this
@@ -176,6 +177,20 @@ class Picker:
         self.redundancy = np.maximum(self.redundancy, cosine) if self._compared else cosine
         self._compared = True
 
+    def compare_picks(self) -> None:
+        """Record the redundancy of every node at once: for a strategy that does not read it."""
+        rows = self._index.embeddings
+        for start in range(0, len(self.picks), COMPARED_PICKS):
+            picks = self.picks[start : start + COMPARED_PICKS]
+            cosine = cosines(rows, rows[[pick.node.ordinal for pick in picks]].T)
+            for place, pick in enumerate(picks):
+                before = self.redundancy[pick.node.ordinal]
+                redundancy = cosine[pick.node.ordinal, :place].max(initial=before).item()
+                self.picks[start + place] = replace(pick, redundancy=redundancy)
+            np.maximum(self.redundancy, cosine.max(1), out=self.redundancy)
+        for ordinal, (reason, _, marginal) in self._refused.items():
+            self._refused[ordinal] = reason, self.redundancy.item(ordinal), marginal
+
     def fill(
         self,
         order: Iterable[int],
@@ -211,11 +226,14 @@ class Picker:
         the skill answers the query at all.
         """
         skipped = []
+        relevance, redundancy, marginal = (
+            values.tolist() for values in (self.relevance, self.redundancy, self.marginal)
+        )
         for ordinal, node in enumerate(self._index.nodes):
             if ordinal not in self._picked:
-                now = (reason, self.redundancy.item(ordinal), self.marginal.item(ordinal))
-                why, redundancy, marginal = self._refused.get(ordinal, now)
-                skipped.append(Skip(node, why, self.relevance.item(ordinal), redundancy, marginal))
+                now = (reason, redundancy[ordinal], marginal[ordinal])
+                why, repeated, value = self._refused.get(ordinal, now)
+                skipped.append(Skip(node, why, relevance[ordinal], repeated, value))
         picks = tuple(self.picks)
         return Selection(strategy, self._query, picks, tuple(skipped), self.budget, self.score_kind, covered)
 

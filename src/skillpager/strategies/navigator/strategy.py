@@ -66,6 +66,10 @@ FIRST_NOT_LATIN = "\u0250"  # letters from here on are of other scripts
 LARGEST_NEED = 1 - 1e-6
 STEPS = 1e6
 
+# the network reads no more nodes of a skill, for time; half of that loses nothing on skills of several files
+MOST_READ_NODES = 600
+UNREAD_LOGIT = -30.0  # of the others, whose chance is 0
+
 # chosen by cross-validation over skills (training/train_navigator.py)
 COST_EXPONENT = 0.6  # of the tokens that a node costs
 SECTION_WEIGHT = 0.5  # of the mean log odds of its section beside a node's own
@@ -170,7 +174,8 @@ class NeedModel:
 
     def needs(self, known: IndexFeatures, query: Query) -> FloatArray:
         """Return `(n,)`: the chance that the query needs each node, to a millionth."""
-        return self.calibrated(self._logits(known, features_of(known, query)))
+        features = features_of(known, query)
+        return self.calibrated(self._logits(known, features, self._likely(known, features)))
 
     def calibrated(self, logits: FloatArray) -> FloatArray:
         """Return the chances that logits of the network represent, to a millionth."""
@@ -204,19 +209,35 @@ class NeedModel:
         A group's share is what the log odds lose when its features are those of an average node.
         """
         features, average = features_of(known, query), self.net.arrays["0.mean"]
-        full = self._logits(known, features)
+        likely = self._likely(known, features)
+        full = self._logits(known, features, likely)
         lost, end = [], 0
         for names in GROUPS.values():
             start, end = end, end + len(names)
             without = features.copy()
             without[:, start:end] = average[start:end]
-            lost.append(np.maximum(full - self._logits(known, without), 0))
+            lost.append(np.maximum(full - self._logits(known, without, likely), 0))
         shares = np.stack(lost, axis=1)
         shares /= np.maximum(shares.sum(axis=1, keepdims=True), 1e-6)
         return [dict(zip(GROUPS, row, strict=True)) for row in shares.round(3).tolist()]
 
-    def _logits(self, known: IndexFeatures, features: FloatArray) -> FloatArray:
-        return with_sections(self.net.logits(features, known.section.member)[:, 0], known.section.member)
+    def _likely(self, known: IndexFeatures, features: FloatArray) -> IntArray:
+        """Return the ordinals of the nodes that the network reads.
+
+        Of a large skill these are the sections that hold the best nodes by the linear part of the network.
+        """
+        member = known.section.member
+        if len(member) <= MOST_READ_NODES:
+            return np.arange(len(member))
+        best = known.section.best(self.net.linear(features)[:, 0])
+        return np.sort(np.argsort(-best[member], kind="stable")[:MOST_READ_NODES])
+
+    def _logits(self, known: IndexFeatures, features: FloatArray, likely: IntArray) -> FloatArray:
+        """Return `(n,)`: the logits of the nodes that the network reads; others are not needed."""
+        sections = np.unique(known.section.member[likely], return_inverse=True)[1]
+        logits = np.full(len(features), UNREAD_LOGIT, np.float32)
+        logits[likely] = with_sections(self.net.logits(features[likely], sections)[:, 0], sections)
+        return logits
 
 
 def with_sections(logits: FloatArray, member: IntArray) -> FloatArray:
@@ -319,7 +340,9 @@ class Navigator:
             saves_little = shown >= (1 - LEAST_SAVING) * index.full_tokens
             if saves_little and index.full_tokens <= ceiling and not lean:
                 most = len(index.nodes)
-        return picker.selection(self.name, reason=begin().run(picker, most), covered=covered)
+        reason = begin().run(picker, most)
+        picker.compare_picks()
+        return picker.selection(self.name, reason=reason, covered=covered)
 
     def clauses(self, query: str) -> Sequence[str]:
         """Return the clauses of a query, which are embedded in addition to the whole."""
@@ -420,9 +443,6 @@ class _Walk:
         if picker is not None:
             if not picker.admit(ordinal, sufficiency=chance):
                 return
-            rows = self._prepared.features.rows
-            cosine = cosines(rows, rows[ordinal])
-            np.maximum(picker.redundancy, cosine, out=picker.redundancy)
             if completes:
                 picker.completions.add(ordinal)
         self._is_shown[ordinal] = True
