@@ -74,7 +74,7 @@ def test_semantic_links_the_earlier_to_the_later_of_similar_nodes() -> None:
         bake a cake
         now restart the server
     """)
-    assert semantic_edges(nodes, bag_of_words(nodes)) == (Edge(0, 2, EdgeKind.SEMANTIC, 1.0),)
+    assert semantic_edges(bag_of_words(nodes)) == (Edge(0, 2, EdgeKind.SEMANTIC, 1.0),)
 
 
 @pytest.mark.parametrize(
@@ -82,13 +82,13 @@ def test_semantic_links_the_earlier_to_the_later_of_similar_nodes() -> None:
 )
 def test_the_cosine_must_exceed_the_threshold(cosine: float, linked: bool) -> None:
     rows = np.array([[1, 0], [cosine, np.sqrt(1 - cosine**2)]], dtype=np.float32)
-    edges = semantic_edges(document("a\nb"), rows)
+    edges = semantic_edges(rows)
     assert [edge.weight for edge in edges] == ([pytest.approx(cosine, abs=1e-6)] if linked else [])
 
 
 def test_a_pair_at_the_threshold_is_left_out_beside_one_above_it() -> None:
     rows = np.array([[1, 0], [0.85, np.sqrt(1 - 0.85**2)], [1, 0]], dtype=np.float32)
-    assert pairs(semantic_edges(document("a\nb\nc"), rows)) == {(0, 2)}
+    assert pairs(semantic_edges(rows)) == {(0, 2)}
 
 
 def clustered_rows(count: int, *, seed: int) -> FloatArray:
@@ -115,11 +115,10 @@ def naive_neighbours(rows: FloatArray, *, threshold: float, most: int) -> dict[t
 def test_semantic_edges_equal_a_naive_search(block: int, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(graph, "BLOCK_ROWS", block)
     rows = clustered_rows(150, seed=block)
-    nodes = document("\n".join(["line"] * 150))
     expected = naive_neighbours(rows, threshold=0.85, most=most)
     assert len(expected) > 50
     monkeypatch.setattr(graph, "MAX_NEIGHBOURS", most)
-    edges = semantic_edges(nodes, rows)
+    edges = semantic_edges(rows)
     assert {(edge.source, edge.target): edge.weight for edge in edges} == pytest.approx(expected, abs=2e-6)
 
 
@@ -127,13 +126,13 @@ def test_a_repeated_line_keeps_its_nearest_repetitions(monkeypatch: pytest.Monke
     monkeypatch.setattr(graph, "BLOCK_ROWS", 50)
     nodes = document("\n".join(["the same line"] * 300))
     monkeypatch.setattr(graph, "MAX_NEIGHBOURS", 4)
-    edges = semantic_edges(nodes, bag_of_words(nodes))
+    edges = semantic_edges(bag_of_words(nodes))
     assert pairs(edges) == {(i, j) for i in range(300) for j in range(i + 1, min(i + 5, 300))}
 
 
 def test_no_weight_is_above_one() -> None:
     rows = np.full((2, 1), 1.001, dtype=np.float32)  # a little longer than a unit row
-    assert [edge.weight for edge in semantic_edges(document("a\nb"), rows)] == [1.0]
+    assert [edge.weight for edge in semantic_edges(rows)] == [1.0]
 
 
 def test_rows_must_match_nodes() -> None:

@@ -25,10 +25,8 @@ from skillpager.types import Edge, EdgeKind, FloatArray, Node, NodeType, TileKin
 
 SEMANTIC_THRESHOLD = 0.85  # the τ of paper §3.1
 MAX_NEIGHBOURS = 16  # without a limit, a document that repeats one line would give a dense graph
-BLOCK_ROWS = 1024  # a block of cosines is 4 MB
+BLOCK_ROWS = 64  # whose cosines with all later nodes are computed at once
 MICRO = 10**6  # cosines are compared in millionths: further digits depend on the machine
-COLUMN_BITS = 32
-LAST_COLUMN = 2**COLUMN_BITS - 1
 
 CUE = re.compile(
     r"\b(?:before|after|once|until|till|unless|if|when|first|prior to|requir\w+|prerequisites?|must|mandatory"
@@ -81,7 +79,7 @@ def infer_edges(nodes: Sequence[Node], embeddings: FloatArray) -> tuple[Edge, ..
     """
     if len(embeddings) != len(nodes):
         raise ValueError(f"{len(nodes)} nodes need as many rows, not {len(embeddings)}")
-    semantic = semantic_edges(nodes, embeddings)
+    semantic = semantic_edges(embeddings)
     edges = (*sequence_edges(nodes), *semantic, *reference_edges(nodes), *condition_edges(nodes))
     return tuple(sorted(edges, key=lambda edge: (edge.source, edge.target, edge.kind)))
 
@@ -95,39 +93,23 @@ def sequence_edges(nodes: Sequence[Node]) -> tuple[Edge, ...]:
     )
 
 
-def semantic_edges(nodes: Sequence[Node], embeddings: FloatArray) -> tuple[Edge, ...]:
+def semantic_edges(embeddings: FloatArray) -> tuple[Edge, ...]:
     """Return an edge from the earlier to the later node of each pair whose cosine exceeds the threshold.
 
-    The arguments are those of `infer_edges`. The weight is the cosine, rounded to millionths. A node is
-    linked to its `MAX_NEIGHBOURS` most similar later nodes; ties go to the earlier one. Memory is a few
-    blocks for any number of nodes.
+    `embeddings` are those of `infer_edges`. The weight is the cosine, rounded to millionths. A node is
+    linked to its `MAX_NEIGHBOURS` most similar later nodes; ties go to the earlier one.
     """
-    return tuple(
-        Edge(nodes[earlier].ordinal, nodes[later].ordinal, EdgeKind.SEMANTIC, micros / MICRO)
-        for start in range(0, len(nodes), BLOCK_ROWS)
-        for earlier, later, micros in _neighbours(embeddings, start)
-    )
-
-
-def _neighbours(embeddings: FloatArray, start: int) -> Iterator[tuple[int, int, int]]:
-    """Yield earlier row, later row and cosine in millionths for the block of earlier rows from `start`."""
-    floor = round(SEMANTIC_THRESHOLD * MICRO)
-    block = embeddings[start : start + BLOCK_ROWS]
-    best = np.zeros((len(block), MAX_NEIGHBOURS), dtype=np.int64)
-    for column in range(start, len(embeddings), BLOCK_ROWS):
-        cosines = block @ embeddings[column : column + BLOCK_ROWS].T
-        if column == start:
-            cosines = np.triu(cosines, 1)  # later nodes only; zeros are above no threshold
-        rows = np.flatnonzero(_micros(cosines.max(axis=1)) > floor)
-        # keys order by cosine, then by earlier column. They are distinct except for 0 (a cosine not above
-        # `floor`), so that the partition, which is not stable, has the same result on any machine
-        micros = _micros(cosines[rows])
-        columns = np.arange(column, column + micros.shape[1])
-        keys = np.where(micros > floor, (micros << COLUMN_BITS) + LAST_COLUMN - columns, 0)
-        best[rows] = np.partition(np.hstack([best[rows], keys]), -MAX_NEIGHBOURS)[:, -MAX_NEIGHBOURS:]
-    for row, slot in np.argwhere(best).tolist():
-        key = int(best[row, slot])
-        yield start + row, LAST_COLUMN - (key & LAST_COLUMN), key >> COLUMN_BITS
+    floor, edges = round(SEMANTIC_THRESHOLD * MICRO), []
+    for start in range(0, len(embeddings), BLOCK_ROWS):
+        block = _micros(embeddings[start : start + BLOCK_ROWS] @ embeddings[start:].T)
+        for place in np.flatnonzero((np.triu(block, 1) > floor).any(1)).tolist():
+            later = place + 1 + np.flatnonzero(block[place, place + 1 :] > floor)
+            best = later[np.argsort(-block[place, later], kind="stable")[:MAX_NEIGHBOURS]]
+            edges += [
+                Edge(start + place, start + other, EdgeKind.SEMANTIC, micros / MICRO)
+                for other, micros in zip(best.tolist(), block[place, best].tolist(), strict=True)
+            ]
+    return tuple(edges)
 
 
 def _micros(cosines: FloatArray) -> NDArray[np.int64]:

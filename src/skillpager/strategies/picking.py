@@ -226,14 +226,11 @@ class Picker:
         the skill answers the query at all.
         """
         skipped = []
-        relevance, redundancy, marginal = (
-            values.tolist() for values in (self.relevance, self.redundancy, self.marginal)
-        )
         for ordinal, node in enumerate(self._index.nodes):
             if ordinal not in self._picked:
-                now = (reason, redundancy[ordinal], marginal[ordinal])
-                why, repeated, value = self._refused.get(ordinal, now)
-                skipped.append(Skip(node, why, relevance[ordinal], repeated, value))
+                now = (reason, self.redundancy.item(ordinal), self.marginal.item(ordinal))
+                why, redundancy, marginal = self._refused.get(ordinal, now)
+                skipped.append(Skip(node, why, self.relevance.item(ordinal), redundancy, marginal))
         picks = tuple(self.picks)
         return Selection(strategy, self._query, picks, tuple(skipped), self.budget, self.score_kind, covered)
 
