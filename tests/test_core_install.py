@@ -16,7 +16,7 @@ QUERY = "Restore a single table from last night's dump."
 NEED_AN_EXTRA = {
     "mcp": (["mcp", str(SAMPLES)], "mcp_types"),
     "server": (["serve", str(SAMPLES)], "fastapi"),
-    "strategies": (["page", str(SAMPLE), QUERY, "--strategy", "bm25"], "bm25s"),
+    "strategies": (["page", str(SAMPLE), QUERY, "--strategy", "dpp"], "pyversity"),
 }
 
 

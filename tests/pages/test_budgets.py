@@ -26,10 +26,7 @@ KINDS = {
     "hybrid": ScoreKind.RANK_FUSION,
 }
 # those of the extra are tried where it is installed
-OPTIONAL = {
-    **dict.fromkeys(("bm25", "hybrid"), "bm25s"),
-    **dict.fromkeys(("dpp", "msd", "cover"), "pyversity"),
-}
+OPTIONAL = dict.fromkeys(("dpp", "msd", "cover"), "pyversity")
 INSTALLED = [name for name in PROJECT_STRATEGIES if name not in OPTIONAL or find_spec(OPTIONAL[name])]
 
 

@@ -1,8 +1,6 @@
 """BM25 and its fusion with dense ranks: terms, an independent formula, and what is kept between queries."""
 
-import logging
 import math
-import sys
 
 import numpy as np
 import pytest
@@ -11,9 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from index_builder import build_index, unit_rows
-from messages import raises
 from skillpager import SkillPager
-from skillpager.errors import MissingExtraError
 from skillpager.sections import embedded_text
 from skillpager.strategies import picking
 from skillpager.strategies.baselines.bm25 import Bm25, Hybrid
@@ -114,27 +110,6 @@ def test_a_query_without_known_words_gives_the_beginning() -> None:
 def test_a_skill_without_words_is_no_obstacle(pager: SkillPager) -> None:
     page = pager.page("……\n\n——\n", "…", strategy="bm25", style="plain")
     assert len(page.nodes) == len(pager.index("……\n\n——\n").nodes)
-
-
-def test_log_levels_are_the_applications_and_no_bar_is_shown(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
-) -> None:
-    for module in [name for name in sys.modules if name.partition(".")[0] == "bm25s"]:
-        monkeypatch.delitem(sys.modules, module)
-    caplog.set_level(logging.WARNING)
-    run(Bm25(), index_with(count=3))
-    assert (logging.getLogger("bm25s").level, logging.getLogger().level) == (logging.NOTSET, logging.WARNING)
-    caplog.set_level(logging.ERROR, logger="bm25s")  # what is set later stays
-    run(Bm25(), index_with(count=4))
-    assert logging.getLogger("bm25s").level == logging.ERROR
-    assert (caplog.text, capfd.readouterr()) == ("", ("", ""))
-
-
-def test_without_bm25s_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "bm25s", None)
-    for strategy in (Bm25(), Hybrid()):
-        with raises(MissingExtraError):
-            run(strategy, index_with(count=3))
 
 
 # ---- hybrid

@@ -1,45 +1,28 @@
 """Words in common: BM25 over nodes with their headings, alone or fused with relevance ranks.
 
-Reference: Robertson and Zaragoza 2009, in the form of Lucene; Lù 2024 (bm25s); Cormack, Clarke and Büttcher
+Reference: Robertson and Zaragoza 2009, in the form of Lucene; Cormack, Clarke and Büttcher
 2009 (reciprocal rank fusion).
 """
 
-import logging
-import sys
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from skillpager.errors import require_extra
 from skillpager.sections import embedded_text
-from skillpager.strategies.navigator.lexical import terms_of
+from skillpager.strategies.navigator.lexical import TermIndex, terms_of
 from skillpager.strategies.picking import PerIndex, Scores, cosines, falling, select_by_score
 from skillpager.types import Budget, FloatArray, Query, ScoreKind, Selection, SkillIndex, TokenMeter
 
-if TYPE_CHECKING:
-    import bm25s
-
-# saturation of repetitions and weight of length: the usual values, and bm25s's own
-K1, B = 1.5, 0.75
+K1 = 1.5  # saturation of repetitions
 DECIMALS = 6  # scores are compared to a millionth, as cosines are
 RANK_CONSTANT = 60  # Cormack et al. 2009; not sensitive
 
 
-def _word_index(index: SkillIndex) -> "bm25s.BM25 | None":
-    """Return the BM25 index of the nodes; None if they have no terms."""
-    first = "bm25s" not in sys.modules
-    package = require_extra("bm25s", extra="strategies", purpose="Word search (bm25, hybrid)")
-    if first:  # its first import sets its logger to DEBUG, against the application's choice
-        logging.getLogger("bm25s").setLevel(logging.NOTSET)
+def _word_index(index: SkillIndex) -> TermIndex:
     # with headings 0.5 to 1.5 points more of the training queries have sufficient pages
-    terms = [terms_of(embedded_text(node, "heading")) for node in index.nodes]
-    if not any(terms):
-        return None
-    words: bm25s.BM25 = package.BM25(method="lucene", k1=K1, b=B)
-    words.index(terms, show_progress=False)
-    return words
+    return TermIndex([terms_of(embedded_text(node, "heading")) for node in index.nodes], k1=K1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +31,10 @@ class Bm25:
 
     name: str = "bm25"
     kind: ClassVar[ScoreKind] = ScoreKind.BM25
-    words: "PerIndex[bm25s.BM25 | None]" = field(default_factory=PerIndex, repr=False, compare=False)
+    words: PerIndex[TermIndex] = field(default_factory=PerIndex, repr=False, compare=False)
 
     def select(self, index: SkillIndex, query: Query, *, budget: Budget, meter: TokenMeter) -> Selection:
-        """Return up to `max_nodes` picks, the best score first; needs the package `bm25s`."""
+        """Return up to `max_nodes` picks, the best score first."""
         return select_by_score(
             self.name,
             index,
@@ -63,11 +46,9 @@ class Bm25:
         )
 
     def scores(self, index: SkillIndex, query: Query) -> Scores:
-        """Return `(n,)`: the score of each node, 0 without a word in common; raises as `select` does."""
-        words, terms = self.words.of(index, _word_index), terms_of(query.text)
-        if words is None or not terms:
-            return np.zeros(len(index.nodes), dtype=np.float32)
-        scores: FloatArray = np.round(words.get_scores(terms), DECIMALS)
+        """Return `(n,)`: the score of each node, 0 without a word in common."""
+        found, _ = self.words.of(index, _word_index).score(terms_of(query.text))
+        scores: FloatArray = np.round(found / np.float32(K1 + 1), DECIMALS)
         return scores
 
 
@@ -84,7 +65,7 @@ class Hybrid(Bm25):
     kind: ClassVar[ScoreKind] = ScoreKind.RANK_FUSION
 
     def scores(self, index: SkillIndex, query: Query) -> Scores:
-        """Return `(n,)`: the fused score of each node; raises as `select` does."""
+        """Return `(n,)`: the fused score of each node."""
         lexical = Bm25.scores(self, index, query)
         dense = _reciprocal_ranks(cosines(index.embeddings, query.embedding))
         fused: Scores = dense + np.where(lexical > 0, _reciprocal_ranks(lexical), 0.0)

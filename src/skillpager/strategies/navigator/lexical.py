@@ -127,7 +127,7 @@ class TermIndex:
     Places and weights of all terms lie in two arrays: arrays for each term would take ten times as much.
     """
 
-    def __init__(self, texts: Sequence[Sequence[str]]) -> None:
+    def __init__(self, texts: Sequence[Sequence[str]], *, k1: float = BM25_K1) -> None:
         self._count = len(texts)
         found: dict[str, list[tuple[int, int]]] = {}
         for ordinal, terms in enumerate(texts):
@@ -135,14 +135,14 @@ class TermIndex:
                 found.setdefault(term, []).append((ordinal, times))
         lengths = np.array([len(terms) for terms in texts], np.float32)
         mean = max(1.0, float(lengths.mean())) if texts else 1.0
-        norms: FloatArray = BM25_K1 * (1 - BM25_B + BM25_B * lengths / mean)
+        norms: FloatArray = k1 * (1 - BM25_B + BM25_B * lengths / mean)
         sizes = [len(places) for places in found.values()]
         self._numbers = {term: number for number, term in enumerate(found)}
         self._starts = array("i", accumulate(sizes, initial=0))  # by number of the term
         places = np.array([place for each in found.values() for place in each], np.int32).reshape(-1, 2)
         self._ordinals = places[:, 0].astype(np.intp)  # numpy converts other integers at each use
         counts = places[:, 1].astype(np.float32)
-        factors = np.array([self._rarity(size) * (BM25_K1 + 1) for size in sizes], np.float32)
+        factors = np.array([self._rarity(size) * (k1 + 1) for size in sizes], np.float32)
         self._weights: FloatArray = np.repeat(factors, sizes) * counts / (counts + norms[self._ordinals])
 
     def __contains__(self, term: str) -> bool:
