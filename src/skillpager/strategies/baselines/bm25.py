@@ -35,15 +35,8 @@ class Bm25:
 
     def select(self, index: SkillIndex, query: Query, *, budget: Budget, meter: TokenMeter) -> Selection:
         """Return up to `max_nodes` picks, the best score first."""
-        return select_by_score(
-            self.name,
-            index,
-            query,
-            self.scores(index, query),
-            budget=budget,
-            meter=meter,
-            score_kind=self.kind,
-        )
+        scores, kind = self.scores(index, query), self.kind
+        return select_by_score(self.name, index, query, scores, budget=budget, meter=meter, score_kind=kind)
 
     def scores(self, index: SkillIndex, query: Query) -> Scores:
         """Return `(n,)`: the score of each node, 0 without a word in common."""

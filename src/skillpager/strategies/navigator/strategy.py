@@ -223,10 +223,7 @@ class NeedModel:
         return [dict(zip(GROUPS, row, strict=True)) for row in shares.round(3).tolist()]
 
     def _likely(self, known: IndexFeatures, features: FloatArray) -> IntArray:
-        """Return the ordinals of the nodes that the network reads.
-
-        Of a large skill these are the sections that hold the best nodes by the linear part of the network.
-        """
+        """Return the ordinals that the network reads: of a large skill the sections with the best nodes."""
         member = known.section.member
         if len(member) <= MOST_READ_NODES:
             return np.arange(len(member))
