@@ -1,6 +1,8 @@
 """The first page of a large skill comes before its index, which is built in the background."""
 
 from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -78,3 +80,23 @@ def test_what_fails_in_the_background_is_told(
         hashing_pager._indexes._background.submit(lambda: None).result()  # after what was begun before
     told = [record.message for record in caplog.records if "is not indexed" in record.message]
     assert told == ['"plant" is not indexed: the model is gone'] * 2
+
+
+def test_of_a_changed_skill_only_the_changed_file_is_embedded(
+    hashing_pager: SkillPager, tmp_path: Path
+) -> None:
+    encoder = Counting()
+    parts = {"encoder": encoder, "classifier": hashing_pager.classifier, "settings": hashing_pager.settings}
+    skill = large_skill(LARGE_CHARS)
+    before = SkillPager(**parts).index(skill)
+    keys = skill_from_files([("z/keys.md", f"# Keys\n\n{RIGHT}\nKeep the old key.\n")], name="plant").files
+    changed = replace(skill, files=(*skill.files[:-1], *keys))
+    encoder.embedded = 0
+    after = SkillPager(**parts).index(changed, query=QUERY)  # an index at once, though it is large
+    assert encoder.embedded == len(after.nodes) - len(before.nodes) + 1 == 2
+    whole = SkillPager(**parts, store=tmp_path / "elsewhere").index(changed)
+    assert (after.embeddings == whole.embeddings).all()
+    assert after.nodes == whole.nodes
+    fewer = replace(changed, files=changed.files[:-1])
+    assert len(SkillPager(**parts).index(fewer).nodes) == len(after.nodes) - 2
+    assert encoder.embedded == 2 + len(whole.nodes)

@@ -9,12 +9,13 @@ import logging
 import os
 import stat
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
 from itertools import chain, groupby, islice
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -103,13 +104,16 @@ class IndexCache:
         A draft embeds what shares words with the query (`Builder.build`) and is kept nowhere: the index is
         built in the background, and a program that ends before waits for it. Raises as `build` does.
         """
-        if not query or sum(len(file.text) for file in skill.files) < LARGE_CHARS:
+        if not query:
             return self.get_or_build(skill, builder, store)
         key = index_key(skill, builder.recipe)
         kept = key, skill.root
         index = self._indexes.get(kept) or self._load(skill, key, store)
         if index is not None:
             return self._indexes.put(kept, index)
+        known = {} if self._paused_until else rows_of_files(store, skill, builder.recipe)
+        if sum(len(file.text) for file in skill.files if file.digest not in known) < LARGE_CHARS:
+            return self.get_or_build(skill, builder, store)
         draft = builder.build(skill, key, query=query)
         logger.warning(
             'the page of "%s" is made from the %d of %d nodes that share most words with the query: the '
@@ -159,7 +163,8 @@ class IndexCache:
         stored = self._load(skill, key, store)
         if stored is not None:
             return stored
-        index = builder.build(skill, key)
+        known = {} if self._paused_until else rows_of_files(store, skill, builder.recipe)
+        index = builder.build(skill, key, known=known)
         if not self._paused_until:
             try:
                 store.save(index)
@@ -238,7 +243,13 @@ class Builder:
         )
 
     def build(
-        self, skill: Skill, key: str, tiles: Sequence[Tile] | None = None, *, query: str = ""
+        self,
+        skill: Skill,
+        key: str,
+        tiles: Sequence[Tile] | None = None,
+        *,
+        query: str = "",
+        known: Mapping[str, FloatArray] = MappingProxyType({}),
     ) -> SkillIndex:
         """Return the index of `skill` under the cache key `key`.
 
@@ -248,6 +259,7 @@ class Builder:
             tiles: Its headings and the fragments that become nodes; those of `split_skill` by default.
             query: Embed no more than `DRAFT_NODES` nodes, in the sections that share most words with it; the
                 rows of all others are zeros. Empty to embed all.
+            known: Embeddings of files, by digest, that need not be computed.
 
         Raises:
             EncoderError: The encoder fails.
@@ -262,7 +274,8 @@ class Builder:
         headings = tuple(tile for tile in tiles if isinstance(tile, Heading))
         fragments = [tile for tile in tiles if isinstance(tile, Fragment)]
         chosen = likely_fragments(fragments, query) if query else fragments
-        embeddings = rows_of(self.encoder, self.embedded_text, fragments, chosen)
+        old = {file.path: known[file.digest] for file in skill.files if file.digest in known}
+        embeddings = rows_of(self.encoder, self.embedded_text, fragments, chosen, old)
         rows = self._classifier_rows(fragments, chosen, embeddings)
         verdicts = self.classifier.classify(fragments, rows)
         if len(verdicts) != len(fragments):
@@ -361,15 +374,33 @@ def likely_fragments(fragments: Sequence[Fragment], query: str) -> list[Fragment
     return sorted(islice(best, DRAFT_NODES), key=lambda fragment: fragment.ordinal)
 
 
+def rows_of_files(store: Store, skill: Skill, recipe: Recipe) -> dict[str, FloatArray]:
+    """Return the embeddings that a store has of a skill's files, by digest; not all stores keep them."""
+    with suppress(StoreError):
+        rows: dict[str, FloatArray] = getattr(store, "rows_of_files", lambda *_: {})(skill, recipe)
+        return rows
+    return {}
+
+
 def rows_of(
-    encoder: Encoder, form: str, fragments: Sequence[Fragment], chosen: Sequence[Fragment]
+    encoder: Encoder,
+    form: str,
+    fragments: Sequence[Fragment],
+    chosen: Sequence[Fragment],
+    known: Mapping[str, FloatArray] = MappingProxyType({}),
 ) -> FloatArray:
-    """Return the rows of all fragments; those of fragments that are not chosen are zeros."""
-    embedded = embed(encoder, chosen, form)
-    if len(chosen) == len(fragments):
-        return embedded
-    rows = np.zeros((len(fragments), encoder.dim), np.float32)
-    rows[[each.ordinal for each in chosen]] = embedded
+    """Return the rows of all fragments; those of fragments that are not chosen are zeros.
+
+    `known` are rows that need not be computed, by the path of their file.
+    """
+    rows, kept = np.zeros((len(fragments), encoder.dim), np.float32), set[str]()
+    for path, run in groupby(fragments, lambda fragment: fragment.span.file):
+        ordinals, of_file = [fragment.ordinal for fragment in run], known.get(path, ())
+        if len(of_file) == len(ordinals):  # what was the copy of a file that changed had no fragments
+            rows[ordinals] = of_file
+            kept.add(path)
+    if new := [fragment for fragment in chosen if fragment.span.file not in kept]:
+        rows[[fragment.ordinal for fragment in new]] = embed(encoder, new, form)
     return rows
 
 

@@ -14,7 +14,7 @@ from typing_extensions import Unpack
 from skillpager.caches import LRUCache
 from skillpager.errors import SettingsError
 from skillpager.factories import STRATEGIES, make_classifier, make_encoder, make_store, make_strategy
-from skillpager.indexing import Builder, IndexCache, index_key, rows_id, stamp_skill
+from skillpager.indexing import Builder, IndexCache, index_key, rows_id, rows_of_files, stamp_skill
 from skillpager.output import outline as explain
 from skillpager.pages.addresses import find_nodes, verbatim_lines
 from skillpager.pages.assemble import choose_budget, estimates, leave_out, longest, make_page, make_whole
@@ -179,7 +179,8 @@ class SkillPager:
         key = index_key(skill, builder.recipe)
         index = self.store.load(key, skill)
         if index is None:
-            index = builder.build(skill, key)
+            known = rows_of_files(self.store, skill, builder.recipe)
+            index = builder.build(skill, key, known=known)
             self.store.save(index)
         return index
 

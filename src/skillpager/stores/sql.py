@@ -12,13 +12,16 @@ import logging
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
+from itertools import groupby
 from typing import Any
 
 from skillpager.errors import StoreError
 from skillpager.types import (
     Edge,
     EdgeKind,
+    FloatArray,
     Heading,
     ListContext,
     Node,
@@ -39,12 +42,14 @@ Row = tuple[Any, ...]
 # The last byte is the version of the format; raise it together with `indexing.FORMAT_VERSION`.
 MAGIC = b"SkPgIdx\x02"
 LENGTH_BYTES = 8
+FILE_PLACE = 6  # in the values of a node, the ordinal of its file
 
 # columns of the table of indexes, but for its `id` and `data`, in types that SQLite and PostgreSQL know
 COLUMNS = """key TEXT NOT NULL UNIQUE, name TEXT NOT NULL, root TEXT NOT NULL, nodes BIGINT NOT NULL,
     size BIGINT NOT NULL, created DOUBLE PRECISION NOT NULL, checksum TEXT NOT NULL"""
 
 _SELECT = "SELECT id, name, checksum, data FROM indexes WHERE key = ?"
+_NEWEST = "SELECT checksum, data FROM indexes WHERE name = ? AND root = ? ORDER BY id DESC LIMIT 1"
 _INSERT = """
     INSERT INTO indexes (key, name, root, nodes, size, created, checksum, data)
     VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (key) DO NOTHING"""
@@ -130,6 +135,22 @@ class SqlStore(ABC):
                 logger.warning("The damaged index cannot be deleted: %s", error)
             return None
 
+    def rows_of_files(self, skill: Skill, recipe: Recipe) -> dict[str, FloatArray]:
+        """Return the embeddings of each file, by its digest, of the newest index of the skill's folder.
+
+        Empty if there is none of this recipe, or it is damaged.
+        """
+        found: dict[str, FloatArray] = {}
+        for checksum, data in self._read(_NEWEST, _shown(skill)):
+            with suppress(DamagedBlobError):
+                _check(data, checksum)
+                header, rows = _parts(data)
+                if header["recipe"] == asdict(recipe):
+                    files = (values[FILE_PLACE] for values in header["nodes"])
+                    for place, run in groupby(enumerate(files), lambda pair: pair[1]):
+                        found[header["files"][place][1]] = rows[[ordinal for ordinal, _ in run]]
+        return found
+
     def save(self, index: SkillIndex) -> None:
         """Write `index` atomically; then delete the oldest ones that are over `max_bytes`.
 
@@ -146,10 +167,7 @@ class SqlStore(ABC):
                 *(skill.name, len(data), self.max_bytes, self.place),
             )
             return
-        # columns that are only listed: what no database can hold is escaped
-        listed = (text.encode(errors="backslashreplace") for text in (skill.name, str(skill.root or "")))
-        shown = (text.decode().replace("\0", "\\x00") for text in listed)
-        values = (index.key, *shown, len(index.nodes), len(data), time.time(), _checksum(data), data)
+        values = (index.key, *_shown(skill), len(index.nodes), len(data), time.time(), _checksum(data), data)
         statements: list[tuple[str, Sequence[object]]] = [(_INSERT, values)]
         if self.max_bytes is not None:
             statements.append((_EVICT, (self.max_bytes,)))
@@ -195,6 +213,12 @@ def _checksum(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
+def _shown(skill: Skill) -> list[str]:
+    """Return name and folder of a skill as they are listed: what no database can hold is escaped."""
+    texts = skill.name, str(skill.root or "")
+    return [text.encode(errors="backslashreplace").decode().replace("\0", "\\x00") for text in texts]
+
+
 def encode(index: SkillIndex) -> bytes:
     """Return the bytes of an index; a `ValueError` if its spans, shapes or numbers do not fit."""
     import numpy as np  # slow to import: commands without indexes do not wait for it
@@ -230,16 +254,9 @@ def encode(index: SkillIndex) -> bytes:
 
 def decode(data: bytes, skill: Skill) -> SkillIndex:
     """Return the index that bytes hold, its texts cut out of `skill`; else a `DamagedBlobError`."""
-    import numpy as np
-
-    if not data.startswith(MAGIC):
-        raise DamagedBlobError("it is of another format")
-    stream, files = io.BytesIO(data), skill.files
-    stream.seek(len(MAGIC))
+    files = skill.files
     try:
-        header = json.loads(stream.read(int.from_bytes(stream.read(LENGTH_BYTES), "little")))
-        embeddings = np.load(stream, allow_pickle=False).astype(np.float32, copy=False)
-        embeddings.flags.writeable = False
+        header, embeddings = _parts(data)
         if [digest for _, digest in header["files"]] != [file.digest for file in files]:
             raise DamagedBlobError("its file digests are not those of the skill")
         # neighbours share their heading path: let equal ones be one object
@@ -262,6 +279,20 @@ def decode(data: bytes, skill: Skill) -> SkillIndex:
         )
     except (ValueError, LookupError, TypeError, EOFError) as error:
         raise DamagedBlobError(f"it cannot be decoded: {error!r}") from error
+
+
+def _parts(data: bytes) -> tuple[dict[str, Any], FloatArray]:
+    """Return the header and the embeddings that the bytes of an index hold."""
+    import numpy as np
+
+    if not data.startswith(MAGIC):
+        raise DamagedBlobError("it is of another format")
+    stream = io.BytesIO(data)
+    stream.seek(len(MAGIC))
+    header = json.loads(stream.read(int.from_bytes(stream.read(LENGTH_BYTES), "little")))
+    embeddings: FloatArray = np.load(stream, allow_pickle=False).astype(np.float32, copy=False)
+    embeddings.flags.writeable = False
+    return header, embeddings
 
 
 def _span_values(span: Span, text: str, files: dict[str, tuple[int, str]]) -> list[int]:
