@@ -16,7 +16,7 @@ from skillpager import SkillPager
 from skillpager.encoders.builtin import BuiltinEncoder
 from skillpager.strategies.navigator.features import IndexFeatures, features_of
 from skillpager.strategies.navigator.lexical import clauses_of
-from skillpager.strategies.navigator.strategy import shipped_model
+from skillpager.strategies.navigator.model import shipped_model
 from skillpager.types import Query
 
 ENCODER = BuiltinEncoder()

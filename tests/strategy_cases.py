@@ -8,7 +8,7 @@ import numpy as np
 from index_builder import build_index, unit_rows
 from skillpager.pages.assemble import NodeMeter
 from skillpager.sequence_net import SequenceNet
-from skillpager.strategies.navigator.strategy import NeedModel, shipped_model
+from skillpager.strategies.navigator.model import NeedModel, shipped_model
 from skillpager.types import Budget, FloatArray, Query, Selection, SkillIndex, SkipReason, Strategy
 
 

@@ -30,7 +30,8 @@ from skillpager.pages.assemble import make_page
 from skillpager.pages.render import PageRenderer
 from skillpager.sequence_net import SequenceNet
 from skillpager.strategies.navigator.features import GROUPS, QUERY_KINDS, IndexFeatures
-from skillpager.strategies.navigator.strategy import Limits, Navigator, NeedModel
+from skillpager.strategies.navigator.model import Limits, NeedModel
+from skillpager.strategies.navigator.strategy import Navigator
 from skillpager.tokens import default_counter
 from skillpager.types import Budget, FloatArray, Query, Style
 from train import Split, embedding, encode, make_cases, read_unseen, splits_of

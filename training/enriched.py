@@ -19,7 +19,8 @@ from data import Example, load
 from promise import ANSWERED
 from skillpager.bench.judge.judges import judge_evidence
 from skillpager.pages.assemble import NodeMeter
-from skillpager.strategies.navigator.strategy import Navigator, NeedModel
+from skillpager.strategies.navigator.model import NeedModel
+from skillpager.strategies.navigator.strategy import Navigator
 from skillpager.types import Budget, SkillIndex
 from train import Split, is_typical, make_cases, notes_of_fold, read_unseen, splits_of
 from train_navigator import Case, ranking

@@ -26,7 +26,8 @@ from skillpager.bench.run.selecting import page_by, page_row
 from skillpager.classifiers.local import TYPES, LocalClassifier
 from skillpager.encoders.builtin import ENCODER_ID, BuiltinEncoder
 from skillpager.settings import Settings
-from skillpager.strategies.navigator.strategy import Navigator, NeedModel
+from skillpager.strategies.navigator.model import NeedModel
+from skillpager.strategies.navigator.strategy import Navigator
 from skillpager.types import NodeType, Strategy, Style
 from train import BASE, Split, splits_of
 

@@ -8,7 +8,8 @@ from sklearn.metrics import roc_auc_score
 
 import train_navigator
 from data import BROAD, LONG, SHORT, UNANSWERED
-from skillpager.strategies.navigator.strategy import LEAN_BELOW, LEAST_CHANCE, LEAST_SAVING, Limits
+from skillpager.strategies.navigator.model import Limits
+from skillpager.strategies.navigator.strategy import LEAN_BELOW, LEAST_CHANCE, LEAST_SAVING
 from train_navigator import Walk
 from train_types import calibration_error, reliability
 

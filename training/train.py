@@ -60,7 +60,7 @@ from skillpager.classifiers.local import CLASSIFIER_ID
 from skillpager.encoders.builtin import DIM, ENCODER_ID, BuiltinEncoder
 from skillpager.sequence_net import SequenceNet
 from skillpager.strategies.navigator.features import NAMES, QUERY_KINDS
-from skillpager.strategies.navigator.strategy import Limits, NeedModel, with_sections
+from skillpager.strategies.navigator.model import Limits, NeedModel, with_sections
 from skillpager.types import FloatArray, IndexNotes
 from train_encoder import EncoderSettings, EncoderTrainer
 from train_navigator import Case, Walk

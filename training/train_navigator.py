@@ -34,15 +34,8 @@ from skillpager.strategies.navigator.features import (
     kinds_of,
     query_signals,
 )
-from skillpager.strategies.navigator.strategy import (
-    LEAST_CHANCE,
-    MOST_TOKENS,
-    SIZE_EXPONENT,
-    TYPICAL_TOKENS,
-    Limits,
-    Navigator,
-    NeedModel,
-)
+from skillpager.strategies.navigator.model import SIZE_EXPONENT, TYPICAL_TOKENS, Limits, NeedModel
+from skillpager.strategies.navigator.strategy import LEAST_CHANCE, MOST_TOKENS, Navigator
 from skillpager.strategies.picking import PerIndex
 from skillpager.tokens import default_counter
 from skillpager.types import Budget, FloatArray, IndexNotes, Node, Query, Recipe, SkillIndex

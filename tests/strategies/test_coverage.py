@@ -13,7 +13,8 @@ from skillpager.pages.render import LEAST_COVERED
 from skillpager.parsing.skill import skill_from_text
 from skillpager.strategies.navigator.features import COVERAGE_NAMES, IndexFeatures, coverage_signals
 from skillpager.strategies.navigator.lexical import clauses_of, stems_of, terms_of
-from skillpager.strategies.navigator.strategy import Navigator, NeedModel, shipped_model
+from skillpager.strategies.navigator.model import NeedModel, shipped_model
+from skillpager.strategies.navigator.strategy import Navigator
 from skillpager.types import FloatArray, Query, Style
 
 SKILL = SAMPLES / "postgres-backup"

@@ -18,23 +18,25 @@ from skillpager import SkillPager
 from skillpager.errors import StrategyError
 from skillpager.pages.assemble import NodeMeter
 from skillpager.sections import sections_of
+from skillpager.strategies.navigator import model as module
 from skillpager.strategies.navigator import notes as of_notes
-from skillpager.strategies.navigator import strategy as module
 from skillpager.strategies.navigator.features import COVERAGE_NAMES, GROUPS, NAMES, IndexFeatures, features_of
-from skillpager.strategies.navigator.strategy import (
-    LEAN_BELOW,
-    LEAST_CHANCE,
-    MOST_TOKENS,
+from skillpager.strategies.navigator.model import (
     SIZE_EXPONENT,
     TYPICAL_TOKENS,
-    Lean,
     Limits,
-    Navigator,
     NeedModel,
     shipped_model,
     with_sections,
 )
-from skillpager.strategies.navigator.structure import required_context
+from skillpager.strategies.navigator.strategy import (
+    LEAN_BELOW,
+    LEAST_CHANCE,
+    MOST_TOKENS,
+    Lean,
+    Navigator,
+    required_context,
+)
 from skillpager.strategies.picking import cosines
 from skillpager.types import Budget, FloatArray, IndexNotes, ListContext, Query, SkillIndex, SkipReason
 from strategy_cases import index_with, indifferent, ordinals, reasons, run
@@ -62,7 +64,7 @@ def test_of_a_large_skill_the_network_reads_the_likely_sections(
 ) -> None:
     whole = pager.page(SAMPLE, QUERY)
     most = len(pager.index(SAMPLE).nodes) // 2
-    monkeypatch.setattr("skillpager.strategies.navigator.strategy.MOST_READ_NODES", most)
+    monkeypatch.setattr(module, "MOST_READ_NODES", most)
     page = pager.page(SAMPLE, QUERY)
     assert page.selection is not None
     entries = [*page.selection.picks, *page.selection.skipped]
@@ -471,10 +473,6 @@ def model_of(**changed: object) -> NeedModel:
     return NeedModel.of({name: np.array(value) for name, value in (net | numbers | changed).items()})
 
 
-def limits_of() -> Limits:
-    return model_of().limits
-
-
 def test_a_file_holds_networks_and_calibration() -> None:
     model, shipped = model_of(), shipped_model()
     assert (model.embedding, model.scale) == ("e/bare", (2, -1))
@@ -512,11 +510,11 @@ def test_needs_are_calibrated_in_millionths_and_never_certain() -> None:
 
 def test_the_chance_of_sufficiency_follows_from_what_is_left_out_and_shown() -> None:
     query, needs = Query("restart the server", np.zeros(2, np.float32)), np.array([0.5, 0.9, 0.1])
-    independent = replace(limits_of(), chance=None).odds_of(query, needs, 400, -30)
+    independent = replace(model_of().limits, chance=None).odds_of(query, needs, 400, -30)
     assert independent.chance(1.5, 1.0, 80) == pytest.approx(math.exp(-1.5), rel=1e-12)
     total = -np.log1p(-needs).sum()
     signals = np.append(np.log([0.2, 0.1, 80, -math.log1p(-0.9), total, 400, 3]), -30)
-    odds = limits_of().odds_of(query, needs, 400, -30)
+    odds = model_of().limits.odds_of(query, needs, 400, -30)
     assert odds.chance(0.2, 0.1, 80) == pytest.approx(
         1 / (1 + math.exp(-0.5 - CHANCE[0] @ signals)), rel=1e-9
     )
@@ -527,13 +525,13 @@ def test_the_chance_of_sufficiency_follows_from_what_is_left_out_and_shown() -> 
 
 def test_the_odds_of_long_queries_have_weights_of_their_own() -> None:
     needs, row = np.array([0.5, 0.9, 0.1]), np.zeros(2, np.float32)
-    assert limits_of().odds_of(Query(words_of(27), row), needs, 400, -30).left == -CHANCE[0][0]
-    middle = limits_of().odds_of(Query(words_of(12), row), needs, 400, -30).left
+    assert model_of().limits.odds_of(Query(words_of(27), row), needs, 400, -30).left == -CHANCE[0][0]
+    middle = model_of().limits.odds_of(Query(words_of(12), row), needs, 400, -30).left
     assert CHANCE[0][0] < middle < -CHANCE[0][0]
 
 
 def test_a_broad_query_has_odds_and_a_price_of_its_own_unless_it_is_long() -> None:
-    needs, row, limits = np.array([0.5, 0.9, 0.1]), np.zeros(2, np.float32), limits_of()
+    needs, row, limits = np.array([0.5, 0.9, 0.1]), np.zeros(2, np.float32), model_of().limits
     short, long = Query("set up everything", row), Query(words_of(27), row)
     assert limits.odds_of(short, needs, 400, 30).left == pytest.approx(2 * CHANCE[0][0])
     assert limits.price_of(short, 2000, 30, lean=False) == pytest.approx(0.125)
@@ -596,10 +594,10 @@ def words_of(count: int) -> str:
 @pytest.mark.parametrize(("terms", "price"), [(1, 0.5), (5, 0.5), (27, 0.25), (100, 0.25)])
 def test_tokens_of_a_page_for_a_short_query_have_a_price_of_their_own(terms: int, price: float) -> None:
     query = Query(words_of(terms), np.zeros(2, np.float32))
-    assert limits_of().price_of(query, 2000, -30, lean=False) == pytest.approx(price)
-    assert limits_of().price_of(query, 2000, -30, lean=True) == pytest.approx(1.6 * price)
+    assert model_of().limits.price_of(query, 2000, -30, lean=False) == pytest.approx(price)
+    assert model_of().limits.price_of(query, 2000, -30, lean=True) == pytest.approx(1.6 * price)
     # a larger skill has cheaper tokens
-    assert limits_of().price_of(query, 8000, -30, lean=False) == pytest.approx(price / 4**SIZE_EXPONENT)
+    assert model_of().limits.price_of(query, 8000, -30, lean=False) == pytest.approx(price / 4**SIZE_EXPONENT)
 
 
 def test_notes_move_needs_by_their_nearest_ask_and_keep_the_sum() -> None:

@@ -9,7 +9,7 @@ from index_builder import build_index
 from node_lines import document
 from skillpager import SkillPager
 from skillpager.sections import sections_of
-from skillpager.strategies.navigator.structure import MAX_OPENING_TOKENS, required_context
+from skillpager.strategies.navigator.strategy import MAX_OPENING_TOKENS, required_context
 from skillpager.types import ListContext, NodeType
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from skillpager import SkillPager
 from skillpager.parsing.skill import skill_from_files
-from skillpager.strategies.navigator.structure import Variants, variant_groups
+from skillpager.strategies.navigator.strategy import Variants, variant_groups
 
 FILES = [
     "SKILL.md",

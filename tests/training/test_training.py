@@ -53,7 +53,8 @@ from skillpager.encoders.builtin import ENCODER_ID, MODEL_FOLDER, BuiltinEncoder
 from skillpager.sequence_net import SequenceNet  # noqa: E402
 from skillpager.settings import Settings  # noqa: E402
 from skillpager.strategies.navigator.lexical import clauses_of  # noqa: E402
-from skillpager.strategies.navigator.strategy import Navigator, NeedModel  # noqa: E402
+from skillpager.strategies.navigator.model import NeedModel  # noqa: E402
+from skillpager.strategies.navigator.strategy import Navigator  # noqa: E402
 from skillpager.types import FloatArray  # noqa: E402
 from train import Split  # noqa: E402
 from train_encoder import EncoderSettings  # noqa: E402

@@ -16,70 +16,41 @@ only a budget with `fill` goes on to them.
 Reference: paper §3.2 for the ideas; the estimate is this package's (docs/measured.md).
 """
 
-import math
-from collections.abc import Mapping, Sequence
+import re
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache, partial
-from pathlib import Path
-from typing import Self
-from zipfile import BadZipFile
+from functools import partial
+from itertools import combinations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from skillpager.errors import StrategyError, reinstall_command
 from skillpager.sections import sections_of
-from skillpager.sequence_net import SequenceNet
-from skillpager.strategies.navigator.features import (
-    CHANCE_SIGNALS,
-    COVERAGE_NAMES,
-    GROUPS,
-    NAMES,
-    QUERY_KINDS,
-    IndexFeatures,
-    Odds,
-    coverage_signals,
-    features_of,
-    kinds_of,
-    query_signals,
-)
-from skillpager.strategies.navigator.lexical import IntArray, clauses_of
+from skillpager.strategies.navigator.features import IndexFeatures, Odds
+from skillpager.strategies.navigator.lexical import IntArray, clauses_of, terms_of
+from skillpager.strategies.navigator.model import NeedModel, shipped_model
 from skillpager.strategies.navigator.notes import needs_with_notes
-from skillpager.strategies.navigator.structure import Variants, required_context
-from skillpager.strategies.picking import PerIndex, Picker, cosines, falling
+from skillpager.strategies.picking import PerIndex, Picker, falling
 from skillpager.types import (
     Budget,
     FloatArray,
+    Node,
+    NodeType,
     Query,
     ScoreKind,
     Selection,
     SkillIndex,
     SkipReason,
+    TileKind,
     TokenMeter,
 )
 
-MODEL = "models/navigator/navigator.npz"
-# the models learned from English skills, few of which have fewer nodes; a chance for others would be a guess
-LEAST_NODES = 6
-FIRST_NOT_LATIN = "\u0250"  # letters from here on are of other scripts
-# a probability stays below 1, whose weight is infinite, and is rounded to millionths, where machines agree
-LARGEST_NEED = 1 - 1e-6
-STEPS = 1e6
-
-# the network reads no more nodes of a skill. With 100 of them (a third of the nodes, in the median) pages of
-# skills of several files suffice for 89.2 % of 360 queries, with all for 88.6 %
-MOST_READ_NODES = 600
-UNREAD_LOGIT = -30.0  # of the others, whose chance is 0
-
 # chosen by cross-validation over skills (training/train_navigator.py)
 COST_EXPONENT = 0.6  # of the tokens that a node costs
-SECTION_WEIGHT = 0.5  # of the mean log odds of its section beside a node's own
 OPENING_TOKENS = 12.0  # surcharge of a node that is not beside a shown one: neighbours are missed most
 # a page without limits rather suffices than not, whatever its tokens cost: a query that needs much of a large
 # skill would else get a node or two
 LEAST_CHANCE = 0.5
-# the price of a token falls with the size of the skill: the larger it is, the more a query needs of it
-TYPICAL_TOKENS, SIZE_EXPONENT = 2000, 0.6
 # a page without limits has no more tokens: of folders of thousands of nodes the chance would grow too slowly
 MOST_TOKENS = 8000
 # a page that saves less than this share of the skill is the whole skill: so little is not worth a doubt
@@ -88,182 +59,135 @@ LEAST_SAVING = 0.2
 LEAN_BELOW = 0.1
 WORTH_DIGITS = 9  # of a page's worth; machines whose logarithms differ in the last bits agree on these
 
+LEAST_SHARED = 0.5  # share of the files of the smaller folder whose paths are those of files of the other
+MAX_IMPORT_TOKENS = 120  # a longer node is an example, not a list of imports, and is not required
+# a longer one is worth its tokens only to queries that need it; these cost no saving, on folds
+MAX_OPENING_TOKENS = 60
 
-@dataclass(frozen=True, eq=False)
-class Limits:
-    """How far pages go: the chance that they suffice, and what a token must add to it.
+# `import a.b as c, d`, `from x import y as z`, `from x import (y, z)`, `import {y as z} from "x"`,
+# `const y = require("x")`; what is in brackets may be on several lines
+_IMPORTS = re.compile(
+    r"^[ \t]*(?:from\s+[\w.]+\s+import\s*(?:(?<=\s)(?P<python>[\w ,.*]+)|\((?P<bracketed>[^()]*)\))"
+    r"|import\s+(?P<braced>(?:\w+\s*,\s*)?\{[^{}]*\})\s*from\b.*"
+    r"|import\s+(?P<names>[\w ,.{}*]+?)(?:\s+from\b.*)?"
+    r"|(?:const|let|var)\s+(?P<required>[\w ,{}]+?|\{[^{}]*\})\s*=\s*require\b.*)\s*(?:#.*)?$",
+    re.MULTILINE,
+)
+_COMMENT = re.compile(r"(?:#|//).*")
+_WORD = re.compile(r"[^\W\d]\w*")
+_RENAMED = re.compile(r"[\w.]+\s+as\s+")
 
-    Attributes:
-        chance: Weights `(len(QUERY_KINDS), len(CHANCE_SIGNALS))` and biases `(len(QUERY_KINDS),)` of the log
-            odds that a page suffices; None for exp(-left), which holds if needs are independent.
-        price: `(2, len(QUERY_KINDS))`: chance of sufficiency that a token of the page must be worth in a
-            skill of `TYPICAL_TOKENS`, by default and on lean pages.
+
+def required_context(
+    nodes: Sequence[Node], sections: Sequence[Sequence[int]] = ()
+) -> dict[int, tuple[int, ...]]:
+    """Return, by ordinal, the nodes that a node cannot be read without, if it has any; in document order.
+
+    An item, or part of a table, requires the node that holds its lead-in, parent item or header rows. Code
+    requires the code before it that imports a name which it uses. A step requires the node that opens its
+    section, if that is short: what the procedure needs, does, or must never do.
+
+    Args:
+        nodes: The nodes of a skill.
+        sections: The ordinals of each of its sections; without them, no step requires an opening.
     """
+    in_file: dict[str, list[Node]] = {}
+    for node in nodes:
+        in_file.setdefault(node.span.file, []).append(node)
+    required: dict[int, tuple[int, ...]] = {}
+    imported: dict[tuple[str, str], int] = {}
+    openings = {
+        ordinal: section[0]
+        for section in sections
+        if nodes[section[0]].tokens <= MAX_OPENING_TOKENS
+        for ordinal in section[1:]
+        if nodes[ordinal].type is NodeType.STEP
+    }
+    for node in nodes:
+        needed = {opening} if (opening := openings.get(node.ordinal)) is not None else set()
+        lead_in = node.list_context.lead_in_span if node.list_context else None
+        if lead_in:
+            neighbours = in_file[lead_in.file]
+            behind = bisect_right(neighbours, lead_in.start, key=lambda other: other.span.start)
+            holder = neighbours[behind - 1] if behind else node
+            if holder is not node and holder.span.end > lead_in.start:
+                needed.add(holder.ordinal)
+        if node.kind is TileKind.CODE:
+            own: set[str] = set()
+            for match in _IMPORTS.finditer(node.text):
+                listed = _COMMENT.sub("", next(filter(None, match.groups()), ""))
+                own.update(_WORD.findall(_RENAMED.sub("", listed)))
+            used = {(node.span.file, name) for name in _WORD.findall(node.text) if name not in own}
+            needed |= {imported[name] for name in used & imported.keys()}
+            if node.tokens <= MAX_IMPORT_TOKENS:
+                imported |= {(node.span.file, name): node.ordinal for name in own}
+        if needed:
+            required[node.ordinal] = tuple(sorted(needed))
+    return required
 
-    chance: tuple[NDArray[np.float64], NDArray[np.float64]] | None
-    price: FloatArray
 
-    @classmethod
-    def of(cls, arrays: Mapping[str, np.ndarray], prefix: str = "") -> Self:
-        """Return those of the arrays of a file whose names begin with a prefix; errors as of a model."""
-        chance = arrays[f"{prefix}chance.weight"], arrays[f"{prefix}chance.bias"]
-        if chance[0].shape != (len(QUERY_KINDS), len(CHANCE_SIGNALS)):
-            raise ValueError("its chances were trained on other signals")
-        return cls((chance[0].astype(np.float64), chance[1].astype(np.float64)), arrays[f"{prefix}price"])
+class Variants:
+    """Which nodes are in folders that say the same for other languages or systems: a query needs one."""
 
-    def price_of(self, query: Query, full_tokens: int, breadth: float, *, lean: bool) -> float:
-        """Return the chance that a token must be worth, for a query on a skill of `full_tokens`."""
-        price = math.exp(float(kinds_of(query, breadth) @ np.log(self.price[int(lean)])))
-        return price * math.pow(TYPICAL_TOKENS / max(1, full_tokens), SIZE_EXPONENT)
+    def __init__(self, nodes: Sequence[Node]) -> None:
+        ordinals: dict[str, list[int]] = {}
+        for node in nodes:
+            ordinals.setdefault(node.span.file, []).append(node.ordinal)
+        self._groups = [
+            [
+                (
+                    frozenset(terms_of(name.replace("-", " ").replace("_", " "))),
+                    np.concatenate([ordinals[file] for file in files]),
+                )
+                for name, files in group.items()
+            ]
+            for group in variant_groups(ordinals)
+        ]
 
-    def odds_of(self, query: Query, needs: FloatArray, full_tokens: int, breadth: float) -> Odds:
-        """Return the odds that pages for a query with these needs suffice, of a skill of `full_tokens`."""
-        if self.chance is None:
-            return Odds(None, 0.0, 0.0, 0.0)
-        shares = kinds_of(query, breadth)
-        weights, bias = shares @ self.chance[0], float(shares @ self.chance[1])
-        fixed = query_signals(query, needs, full_tokens, breadth)
-        left, largest, shown = weights[:3].tolist()
-        return Odds(bias + float(weights[3:] @ fixed), left, largest, shown)
+    def others(self, query: str, needs: FloatArray) -> IntArray:
+        """Return the ordinals of nodes that a query does not need, as it needs another variant.
 
-
-@dataclass(frozen=True, eq=False)
-class NeedModel:
-    """The network of the navigator and its calibration.
-
-    Attributes:
-        net: Estimates needs.
-        embedding: The embeddings that it reads: encoder id, `/` and text form.
-        scale: Slope and intercept that calibrate its logits.
-        limits: Of pages of skills without notes on nodes.
-        breadth: Weights `(dim,)` and bias of the log odds that a short query is about whole procedures.
-        coverage: Weights `(len(COVERAGE_NAMES),)` and bias of the log odds that a skill answers a query; None
-            if they were not trained.
-        limits_with_notes: Of pages of skills with notes, if they were trained.
-    """
-
-    net: SequenceNet
-    embedding: str
-    scale: tuple[float, float]
-    limits: Limits
-    breadth: tuple[FloatArray, float]
-    coverage: tuple[FloatArray, float] | None = None
-    limits_with_notes: Limits | None = None
-
-    @classmethod
-    def of(cls, arrays: Mapping[str, np.ndarray]) -> Self:
-        """Return the model of the arrays of a file.
-
-        Raises:
-            KeyError: One is missing.
-            ValueError: It was trained on other features.
+        It needs the variants that it names; of variants of which it names none, the one whose nodes it needs
+        most.
         """
-        if tuple(arrays["signals"].tolist()) != NAMES:
-            raise ValueError("it was trained on other features")
-        net = SequenceNet({name[4:]: arrays[name] for name in arrays if name.startswith("net.")})
-        slope, intercept = arrays["scale"].tolist()
-        breadth = arrays["broad.weight"].astype(np.float32), float(arrays["broad.bias"])
-        coverage = None
-        if "covered.weight" in arrays:
-            weight = arrays["covered.weight"].astype(np.float32)
-            if weight.shape != (len(COVERAGE_NAMES),):
-                raise ValueError("its coverage was trained on other signals")
-            coverage = weight, float(arrays["covered.bias"])
-        noted = Limits.of(arrays, "notes.") if "notes.price" in arrays else None
-        embedding, scale = str(arrays["embedding"]), (slope, intercept)
-        return cls(net, embedding, scale, Limits.of(arrays), breadth, coverage, noted)
-
-    def needs(self, known: IndexFeatures, query: Query) -> FloatArray:
-        """Return `(n,)`: the chance that the query needs each node, to a millionth."""
-        features = features_of(known, query)
-        return self.calibrated(self._logits(known, features, self._likely(known, features)))
-
-    def calibrated(self, logits: FloatArray) -> FloatArray:
-        """Return the chances that logits of the network represent, to a millionth."""
-        slope, intercept = self.scale
-        chances = 1 / (1 + np.exp(-(slope * logits.astype(np.float64) + intercept)))
-        needs: FloatArray = (np.rint(chances * STEPS) / STEPS).clip(0, LARGEST_NEED)
-        return needs
-
-    def breadth_of(self, query: Query) -> float:
-        """Return the log odds that a short query is about whole procedures, to a millionth."""
-        weight, bias = self.breadth
-        return float(np.rint(STEPS * (float(cosines(weight[None], query.embedding)[0]) + bias)) / STEPS)
-
-    def covered(self, known: IndexFeatures, query: Query, needs: FloatArray) -> float | None:
-        """Return the chance that the skill answers the query at all, to a millionth.
-
-        None if the model cannot estimate it: it was not trained to, or not on skills this small or queries in
-        this script. `needs` are those of the query.
-        """
-        letters = [letter for letter in query.text if letter.isalpha()]
-        latin = sum(letter < FIRST_NOT_LATIN for letter in letters)
-        if self.coverage is None or len(needs) < LEAST_NODES or 2 * latin < len(letters):
-            return None
-        weight, bias = self.coverage
-        odds = float(coverage_signals(known, query, needs).astype(np.float64) @ weight) + bias
-        return float(np.rint(STEPS / (1 + np.exp(-odds))) / STEPS)
-
-    def reasons(self, known: IndexFeatures, query: Query) -> list[dict[str, float]]:
-        """Return for each node what each group of features adds to its log odds, as shares that add up to 1.
-
-        A group's share is what the log odds lose when its features are those of an average node.
-        """
-        features, average = features_of(known, query), self.net.arrays["0.mean"]
-        likely = self._likely(known, features)
-        full = self._logits(known, features, likely)
-        lost, end = [], 0
-        for names in GROUPS.values():
-            start, end = end, end + len(names)
-            without = features.copy()
-            without[:, start:end] = average[start:end]
-            lost.append(np.maximum(full - self._logits(known, without, likely), 0))
-        shares = np.stack(lost, axis=1)
-        shares /= np.maximum(shares.sum(axis=1, keepdims=True), 1e-6)
-        return [dict(zip(GROUPS, row, strict=True)) for row in shares.round(3).tolist()]
-
-    def _likely(self, known: IndexFeatures, features: FloatArray) -> IntArray:
-        """Return the ordinals that the network reads: of a large skill the sections with the best nodes."""
-        member = known.section.member
-        if len(member) <= MOST_READ_NODES:
-            return np.arange(len(member))
-        best = known.section.best(self.net.linear(features)[:, 0])
-        return np.sort(np.argsort(-best[member], kind="stable")[:MOST_READ_NODES])
-
-    def _logits(self, known: IndexFeatures, features: FloatArray, likely: IntArray) -> FloatArray:
-        """Return `(n,)`: the logits of the nodes that the network reads; others are not needed."""
-        sections = np.unique(known.section.member[likely], return_inverse=True)[1]
-        logits = np.full(len(features), UNREAD_LOGIT, np.float32)
-        logits[likely] = with_sections(self.net.logits(features[likely], sections)[:, 0], sections)
-        return logits
+        words = set(terms_of(query))
+        found: list[IntArray] = [np.empty(0, np.intp)]
+        for group in self._groups:
+            wanted = [terms and terms <= words for terms, _ in group]
+            if not any(wanted):
+                totals = [needs[ordinals].sum() for _, ordinals in group]
+                wanted[int(np.argmax(totals))] = True
+            found += [
+                ordinals for (_, ordinals), is_wanted in zip(group, wanted, strict=True) if not is_wanted
+            ]
+        return np.concatenate(found)
 
 
-def with_sections(logits: FloatArray, member: IntArray) -> FloatArray:
-    """Return `(n,)` logits to which each node's section adds its mean, given `(n,)` numbers of sections.
+def variant_groups(files: Iterable[str]) -> list[dict[str, list[str]]]:
+    """Return groups of sibling folders that are variants: the files of each, by the folder's name.
 
-    What a query needs stands together, and part of a procedure is worth little.
+    Two folders are variants of each other if at least two files, and half of the smaller one's, have the same
+    paths below them, such as `go/batches.md` and `ruby/batches.md`; variants of a variant are of its group.
     """
-    means = np.bincount(member, logits) / np.bincount(member)
-    raised: FloatArray = (logits + SECTION_WEIGHT * means[member]).astype(np.float32)
-    return raised
-
-
-@cache
-def shipped_model() -> NeedModel:
-    """Return the model inside the package, read at first use.
-
-    Raises:
-        StrategyError: The file is missing or damaged.
-    """
-    path = Path(__file__).parents[2] / MODEL
-    try:
-        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as arrays:
-            return NeedModel.of({name: arrays[name] for name in arrays.files})
-    except (OSError, ValueError, KeyError, BadZipFile) as error:
-        raise StrategyError(
-            f"The shipped navigator {path} cannot be read ({error}): the installation is "
-            f"damaged, so run `{reinstall_command()}`."
-        ) from error
+    below: dict[str, dict[str, dict[str, str]]] = {}
+    for file in files:
+        parts = file.split("/")
+        for depth in range(len(parts) - 1):
+            folder = below.setdefault("/".join(parts[:depth]), {}).setdefault(parts[depth], {})
+            folder["/".join(parts[depth + 1 :])] = file
+    groups: list[dict[str, list[str]]] = []
+    for children in below.values():
+        group_of = {name: name for name in children}
+        for one, other in combinations(children, 2):
+            shared = len(children[one].keys() & children[other].keys())
+            if shared >= max(2, LEAST_SHARED * min(len(children[one]), len(children[other]))):
+                old, new = group_of[other], group_of[one]
+                group_of = {name: new if group == old else group for name, group in group_of.items()}
+        for group in dict.fromkeys(group_of.values()):
+            names = [name for name in children if group_of[name] == group]
+            if len(names) > 1:
+                groups.append({name: list(children[name].values()) for name in names})
+    return groups
 
 
 class _Prepared:

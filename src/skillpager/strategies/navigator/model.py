@@ -1,0 +1,229 @@
+"""The model of the navigator: estimated needs, the chance that a page suffices, and the price of a token.
+
+Reference: this package's own (docs/measured.md).
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Self
+from zipfile import BadZipFile
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skillpager.errors import StrategyError, reinstall_command
+from skillpager.sequence_net import SequenceNet
+from skillpager.strategies.navigator.features import (
+    CHANCE_SIGNALS,
+    COVERAGE_NAMES,
+    GROUPS,
+    NAMES,
+    QUERY_KINDS,
+    IndexFeatures,
+    Odds,
+    coverage_signals,
+    features_of,
+    kinds_of,
+    query_signals,
+)
+from skillpager.strategies.navigator.lexical import IntArray
+from skillpager.strategies.picking import cosines
+from skillpager.types import FloatArray, Query
+
+MODEL = "models/navigator/navigator.npz"
+# the models learned from English skills, few of which have fewer nodes; a chance for others would be a guess
+LEAST_NODES = 6
+FIRST_NOT_LATIN = "\u0250"  # letters from here on are of other scripts
+# a probability stays below 1, whose weight is infinite, and is rounded to millionths, where machines agree
+LARGEST_NEED = 1 - 1e-6
+STEPS = 1e6
+
+# the network reads no more nodes of a skill. With 100 of them (a third of the nodes, in the median) pages of
+# skills of several files suffice for 89.2 % of 360 queries, with all for 88.6 %
+MOST_READ_NODES = 600
+UNREAD_LOGIT = -30.0  # of the others, whose chance is 0
+
+# chosen by cross-validation over skills (training/train_navigator.py)
+SECTION_WEIGHT = 0.5  # of the mean log odds of its section beside a node's own
+# the price of a token falls with the size of the skill: the larger it is, the more a query needs of it
+TYPICAL_TOKENS, SIZE_EXPONENT = 2000, 0.6
+
+
+@dataclass(frozen=True, eq=False)
+class Limits:
+    """How far pages go: the chance that they suffice, and what a token must add to it.
+
+    Attributes:
+        chance: Weights `(len(QUERY_KINDS), len(CHANCE_SIGNALS))` and biases `(len(QUERY_KINDS),)` of the log
+            odds that a page suffices; None for exp(-left), which holds if needs are independent.
+        price: `(2, len(QUERY_KINDS))`: chance of sufficiency that a token of the page must be worth in a
+            skill of `TYPICAL_TOKENS`, by default and on lean pages.
+    """
+
+    chance: tuple[NDArray[np.float64], NDArray[np.float64]] | None
+    price: FloatArray
+
+    @classmethod
+    def of(cls, arrays: Mapping[str, np.ndarray], prefix: str = "") -> Self:
+        """Return those of the arrays of a file whose names begin with a prefix; errors as of a model."""
+        chance = arrays[f"{prefix}chance.weight"], arrays[f"{prefix}chance.bias"]
+        if chance[0].shape != (len(QUERY_KINDS), len(CHANCE_SIGNALS)):
+            raise ValueError("its chances were trained on other signals")
+        return cls((chance[0].astype(np.float64), chance[1].astype(np.float64)), arrays[f"{prefix}price"])
+
+    def price_of(self, query: Query, full_tokens: int, breadth: float, *, lean: bool) -> float:
+        """Return the chance that a token must be worth, for a query on a skill of `full_tokens`."""
+        price = math.exp(float(kinds_of(query, breadth) @ np.log(self.price[int(lean)])))
+        return price * math.pow(TYPICAL_TOKENS / max(1, full_tokens), SIZE_EXPONENT)
+
+    def odds_of(self, query: Query, needs: FloatArray, full_tokens: int, breadth: float) -> Odds:
+        """Return the odds that pages for a query with these needs suffice, of a skill of `full_tokens`."""
+        if self.chance is None:
+            return Odds(None, 0.0, 0.0, 0.0)
+        shares = kinds_of(query, breadth)
+        weights, bias = shares @ self.chance[0], float(shares @ self.chance[1])
+        fixed = query_signals(query, needs, full_tokens, breadth)
+        left, largest, shown = weights[:3].tolist()
+        return Odds(bias + float(weights[3:] @ fixed), left, largest, shown)
+
+
+@dataclass(frozen=True, eq=False)
+class NeedModel:
+    """The network of the navigator and its calibration.
+
+    Attributes:
+        net: Estimates needs.
+        embedding: The embeddings that it reads: encoder id, `/` and text form.
+        scale: Slope and intercept that calibrate its logits.
+        limits: Of pages of skills without notes on nodes.
+        breadth: Weights `(dim,)` and bias of the log odds that a short query is about whole procedures.
+        coverage: Weights `(len(COVERAGE_NAMES),)` and bias of the log odds that a skill answers a query; None
+            if they were not trained.
+        limits_with_notes: Of pages of skills with notes, if they were trained.
+    """
+
+    net: SequenceNet
+    embedding: str
+    scale: tuple[float, float]
+    limits: Limits
+    breadth: tuple[FloatArray, float]
+    coverage: tuple[FloatArray, float] | None = None
+    limits_with_notes: Limits | None = None
+
+    @classmethod
+    def of(cls, arrays: Mapping[str, np.ndarray]) -> Self:
+        """Return the model of the arrays of a file.
+
+        Raises:
+            KeyError: One is missing.
+            ValueError: It was trained on other features.
+        """
+        if tuple(arrays["signals"].tolist()) != NAMES:
+            raise ValueError("it was trained on other features")
+        net = SequenceNet({name[4:]: arrays[name] for name in arrays if name.startswith("net.")})
+        slope, intercept = arrays["scale"].tolist()
+        breadth = arrays["broad.weight"].astype(np.float32), float(arrays["broad.bias"])
+        coverage = None
+        if "covered.weight" in arrays:
+            weight = arrays["covered.weight"].astype(np.float32)
+            if weight.shape != (len(COVERAGE_NAMES),):
+                raise ValueError("its coverage was trained on other signals")
+            coverage = weight, float(arrays["covered.bias"])
+        noted = Limits.of(arrays, "notes.") if "notes.price" in arrays else None
+        embedding, scale = str(arrays["embedding"]), (slope, intercept)
+        return cls(net, embedding, scale, Limits.of(arrays), breadth, coverage, noted)
+
+    def needs(self, known: IndexFeatures, query: Query) -> FloatArray:
+        """Return `(n,)`: the chance that the query needs each node, to a millionth."""
+        features = features_of(known, query)
+        return self.calibrated(self._logits(known, features, self._likely(known, features)))
+
+    def calibrated(self, logits: FloatArray) -> FloatArray:
+        """Return the chances that logits of the network represent, to a millionth."""
+        slope, intercept = self.scale
+        chances = 1 / (1 + np.exp(-(slope * logits.astype(np.float64) + intercept)))
+        needs: FloatArray = (np.rint(chances * STEPS) / STEPS).clip(0, LARGEST_NEED)
+        return needs
+
+    def breadth_of(self, query: Query) -> float:
+        """Return the log odds that a short query is about whole procedures, to a millionth."""
+        weight, bias = self.breadth
+        return float(np.rint(STEPS * (float(cosines(weight[None], query.embedding)[0]) + bias)) / STEPS)
+
+    def covered(self, known: IndexFeatures, query: Query, needs: FloatArray) -> float | None:
+        """Return the chance that the skill answers the query at all, to a millionth.
+
+        None if the model cannot estimate it: it was not trained to, or not on skills this small or queries in
+        this script. `needs` are those of the query.
+        """
+        letters = [letter for letter in query.text if letter.isalpha()]
+        latin = sum(letter < FIRST_NOT_LATIN for letter in letters)
+        if self.coverage is None or len(needs) < LEAST_NODES or 2 * latin < len(letters):
+            return None
+        weight, bias = self.coverage
+        odds = float(coverage_signals(known, query, needs).astype(np.float64) @ weight) + bias
+        return float(np.rint(STEPS / (1 + np.exp(-odds))) / STEPS)
+
+    def reasons(self, known: IndexFeatures, query: Query) -> list[dict[str, float]]:
+        """Return for each node what each group of features adds to its log odds, as shares that add up to 1.
+
+        A group's share is what the log odds lose when its features are those of an average node.
+        """
+        features, average = features_of(known, query), self.net.arrays["0.mean"]
+        likely = self._likely(known, features)
+        full = self._logits(known, features, likely)
+        lost, end = [], 0
+        for names in GROUPS.values():
+            start, end = end, end + len(names)
+            without = features.copy()
+            without[:, start:end] = average[start:end]
+            lost.append(np.maximum(full - self._logits(known, without, likely), 0))
+        shares = np.stack(lost, axis=1)
+        shares /= np.maximum(shares.sum(axis=1, keepdims=True), 1e-6)
+        return [dict(zip(GROUPS, row, strict=True)) for row in shares.round(3).tolist()]
+
+    def _likely(self, known: IndexFeatures, features: FloatArray) -> IntArray:
+        """Return the ordinals that the network reads: of a large skill the sections with the best nodes."""
+        member = known.section.member
+        if len(member) <= MOST_READ_NODES:
+            return np.arange(len(member))
+        best = known.section.best(self.net.linear(features)[:, 0])
+        return np.sort(np.argsort(-best[member], kind="stable")[:MOST_READ_NODES])
+
+    def _logits(self, known: IndexFeatures, features: FloatArray, likely: IntArray) -> FloatArray:
+        """Return `(n,)`: the logits of the nodes that the network reads; others are not needed."""
+        sections = np.unique(known.section.member[likely], return_inverse=True)[1]
+        logits = np.full(len(features), UNREAD_LOGIT, np.float32)
+        logits[likely] = with_sections(self.net.logits(features[likely], sections)[:, 0], sections)
+        return logits
+
+
+def with_sections(logits: FloatArray, member: IntArray) -> FloatArray:
+    """Return `(n,)` logits to which each node's section adds its mean, given `(n,)` numbers of sections.
+
+    What a query needs stands together, and part of a procedure is worth little.
+    """
+    means = np.bincount(member, logits) / np.bincount(member)
+    raised: FloatArray = (logits + SECTION_WEIGHT * means[member]).astype(np.float32)
+    return raised
+
+
+@cache
+def shipped_model() -> NeedModel:
+    """Return the model inside the package, read at first use.
+
+    Raises:
+        StrategyError: The file is missing or damaged.
+    """
+    path = Path(__file__).parents[2] / MODEL
+    try:
+        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as arrays:
+            return NeedModel.of({name: arrays[name] for name in arrays.files})
+    except (OSError, ValueError, KeyError, BadZipFile) as error:
+        raise StrategyError(
+            f"The shipped navigator {path} cannot be read ({error}): the installation is "
+            f"damaged, so run `{reinstall_command()}`."
+        ) from error
