@@ -327,7 +327,8 @@ class PageRenderer:
 
     @cached_property
     def _introduction(self) -> Callable[[int], tuple[Span, str]]:
-        return cache(lambda ordinal: introduction(self.index.nodes[ordinal]))
+        nodes = self.index.nodes  # not `self`: a circle would keep the renderer until garbage is collected
+        return cache(lambda ordinal: introduction(nodes[ordinal]))
 
     def _filled_joint(self, before: int, after: int, filled: tuple[int, ...] = ()) -> _Joint:
         """Return the source between two nodes as a joint."""
