@@ -20,7 +20,7 @@ ROWS = {
     ("marked", "hybrid"): "`--strategy hybrid`",
     ("marked", "mmr"): "`--strategy mmr`",
     ("plain", "navigator"): "`--style plain`",
-    ("plain", "mmr"): "`--style plain --strategy mmr`: the paper's selection",
+    ("plain", "mmr"): "`--style plain --strategy mmr`: the paper's selection, on our encoder",
 }
 
 

@@ -113,9 +113,11 @@ def write_results(
     places = range(len(nodes))
     skills = [skill_record(place, subset=subsets[place], name=names[place]) for place in places]
     queries = [
-        QueryRecord(f"s{place}-q{i}", f"s{place}", f"How to do {i}?", "annotator", DIFFICULTIES[i])
+        QueryRecord(
+            f"s{place}-q{i}", f"s{place}", f"How to do {i}?", "annotator", level, critical=((line, line),)
+        )
         for place in places
-        for i in range(QUERIES_PER_SKILL)
+        for i, (level, line) in enumerate(zip(DIFFICULTIES, (1, 5, 9, 1, 5), strict=True))
     ]
     write_records(path / SKILLS, skills)
     write_records(path / QUERIES, queries)

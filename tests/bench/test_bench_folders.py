@@ -45,7 +45,7 @@ def test_lines_count_through_all_files_the_entry_file_first(folder: Path) -> Non
 
 
 def test_the_entry_file_alone_and_sections_of_all_files_are_methods(folder: Path, tmp_path: Path) -> None:
-    annotate(folder, QUERY)
+    annotate(folder, QUERY | {"kind": "short"})  # which is read as long ones are
     plan = Plan(run_settings(Settings(cache_dir=tmp_path / "cache", encoder="builtin"), style="marked"))
     run = open_run(folder, tmp_path / "run", plan)
     run_methods(run, ["entry", "section_bm25@tokens=2000", "section_bm25@tokens=12", "full"], plan)
@@ -59,11 +59,6 @@ def test_the_entry_file_alone_and_sections_of_all_files_are_methods(folder: Path
     table = folders(Results(run, "evidence"))
     assert table is not None
     assert table.rows["Method"].tolist()[0] == "entry"
-
-
-def test_both_kinds_of_queries_are_read(folder: Path) -> None:
-    annotate(folder, QUERY | {"kind": "short"})
-    assert [query.angle for query in load_data(folder)[1]] == ["short"]
 
 
 @pytest.mark.parametrize("place", [["more/restore.md", 5, 9], ["more/none.md", 1, 1], ["a.md", 0, 1]])

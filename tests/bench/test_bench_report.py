@@ -16,7 +16,7 @@ from skillpager.errors import BenchError
 HOSTILE = '<script>alert(1)</script>](x) & "it"'
 PHONE, DESKTOP = 390, 1200
 PNG = "data:image/png;base64,"
-FIGURES = {"k-sweep", "lambda-sweep", "matched-budgets", "pareto"}
+FIGURES = {"entry-bias", "k-sweep", "lambda-sweep", "matched-budgets", "pareto"}
 
 
 @pytest.fixture(scope="module")

@@ -21,7 +21,7 @@ EVIDENCE, NO_JUDGE = "evidence", "none"
 # headings of what `summarise` returns; intervals draw skills
 SUMMARY = (
     *("method", "queries", "suff. %", "95 % CI", "coverage %", "recall %", "AP %", "nDCG %"),
-    *("nodes", "tokens", "token red. %", "macro %", "ms"),
+    *("nodes", "tokens", "token red. %", "macro %", "median %", "ms"),
 )
 
 Contexts = Annotated[

@@ -1,7 +1,6 @@
 """Evidence data: annotated skill documents in a folder; the format is `docs/measured.md`.
 
-The package contains the project's own annotations without the documents, which `fetch_documents` downloads
-from their public repositories.
+The package has the project's own annotations without the documents, which `fetch_documents` restores.
 """
 
 import hashlib
@@ -175,10 +174,6 @@ def read_evidence(
     several files, and `manifest.json` where provenance is known; documents that it calls near copies of
     others (`near_copy_of`) are left out. With `short` the queries are the short ones, their style as `angle`;
     of skills of several files both kinds are read otherwise, with the kind as `angle`.
-
-    Raises:
-        BenchError: A file is missing or damaged, a line range is not in its document, an id is there
-            twice, a document is not the one that the manifest names, or there is no short query.
     """
     skills: list[SkillRecord] = []
     queries: list[QueryRecord] = []

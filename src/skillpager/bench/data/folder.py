@@ -5,8 +5,7 @@
     votes/<judge>.jsonl          what models and people answered
     manifest.json                seeds, ids of models and prompts, versions, digests of the data
 
-Records are appended as they come. A killed run loses at most the line it was writing: a line cut short is
-dropped, with a warning, when the file is read again.
+Records are appended as they come; a line cut short is dropped, with a warning, when the file is read again.
 """
 
 import json
@@ -147,10 +146,6 @@ def load_data(path: Path) -> tuple[list[SkillRecord], list[QueryRecord]]:
     """Return the skills and queries of a benchmark folder, or of a folder of evidence data.
 
     The subset of evidence data is the name of its folder.
-
-    Raises:
-        BenchError: `path` is neither, its data is damaged, an id is not unique, or a query is about a skill
-            that is not there.
     """
     if (path / SKILLS).is_file():
         folder = BenchFolder(path)

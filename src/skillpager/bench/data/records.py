@@ -54,11 +54,7 @@ class Record:
 
     @classmethod
     def from_json(cls, line: bytes | str) -> Self:
-        """Return the record of a line; unknown fields are ignored.
-
-        Raises:
-            ValueError: The line is not a JSON object, or a field is missing or of another type.
-        """
+        """Return the record of a line; unknown fields are ignored."""
         try:
             record: Self = _adapter(cls).validate_json(line)
         except ValidationError as error:
@@ -225,6 +221,7 @@ class NodeRecord(Record):
     start: int  # offset of its first character in the file
     end: int  # offset after its last character
     tokens: int
+    edges: int = 0  # of reference or condition, to or from it
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,13 +2,11 @@
 
     tasks.jsonl   relevance.json   easy/part-*.jsonl.gz
 
-A line of a part is a skill: `skill_id`, `name`, `description`, `body`, `source`. Ids of ground-truth skills
-begin with `gt/`, those of the pool with their namespace, such as `devops/`. The parts are read twice, line by
-line: once for the ids, and once for the skills that were drawn.
+A line of a part is a skill. Ids of ground-truth skills begin with `gt/`, those of the pool with their
+namespace, such as `devops/`.
 
 Reference: paper §4.1. It says neither how the 200 are divided among the namespaces nor how they are drawn, so
-both rules are ours: `allocate`, and the smallest SHA-256 of seed and id, which is a uniform draw without
-replacement that does not depend on the order of the parts.
+both rules are ours: `allocate`, and the smallest SHA-256 of seed and id.
 """
 
 import hashlib

@@ -107,7 +107,6 @@ class Docket:
 class Judging:
     """The outcome of judging cases: verdicts by case, and the judgments that were written by method."""
 
-    judge: str
     verdicts: Mapping[str, Verdict]
     judgments: Mapping[str, Sequence[JudgmentRecord]]
 
@@ -191,4 +190,4 @@ def judge_cases(
         write_records(folder.judgments_file(judge.id, method), records)
     entry = {judge.id: {"cases": len(docket.cases), "judged": len(verdicts)}}
     folder.update_manifest({"judges": {**folder.entry("judges"), **entry}})
-    return Judging(judge.id, verdicts, judgments)
+    return Judging(verdicts, judgments)

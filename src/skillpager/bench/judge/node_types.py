@@ -1,7 +1,6 @@
 """Node types from annotators' line labels: of nodes, and to measure the parser.
 
-Annotators label lines of a document, however it is cut into nodes; a node has the type that most of its
-characters are labelled with.
+Annotators label lines; a node has the type that most of its characters are labelled with.
 
 Reference: paper §5.1; format of the labels in `docs/measured.md`.
 """

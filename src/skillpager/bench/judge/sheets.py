@@ -3,8 +3,7 @@
     case,skill,description,query,context,label,note     is this context sufficient for this query?
     case,vote,reason                                    answers alone, as they are published
 
-CSV is UTF-8 with a byte order mark, which every spreadsheet reads. Text of skills is untrusted: a cell that a
-spreadsheet would take for a formula gets an apostrophe in front.
+Text of skills is untrusted: a cell that a spreadsheet would take for a formula gets an apostrophe in front.
 """
 
 import hashlib

@@ -1,8 +1,7 @@
 """Judges by votes: a language model's or people's votes on each case, and the file that keeps them.
 
-Votes are one a line in `votes/<judge>.jsonl` of a benchmark folder. A vote is paid for, or given by a person,
-once: it is found here for the same context under another method, and after a repeated or killed run. The
-majority decides.
+Votes are one a line in `votes/<judge>.jsonl`, where the same context is found again under
+another method or after a killed run. The majority decides.
 
 Reference: paper §4.2.
 """

@@ -21,7 +21,6 @@ from skillpager.bench.report.tables import MISSING, Table
 # document's sufficiency “statistical non-inferiority” (§5.2.1) and 3 points of chunks “comparable”
 MARGIN = 5.0
 
-
 # of the pages that differ, the share that decides for one side at most: that all do is implausible
 DECIDING = 0.5
 
@@ -50,7 +49,8 @@ _PAPER_ENCODER = re.compile(r"(^|[/:])bge-m3($|:)", re.IGNORECASE)
 # `text`; the labels `first` and `second` of two methods; `paper`: their difference there, first minus second,
 # points, NaN where it gives a bound only; `expectation`: how the first should do (`higher`, `lower`, `alike`,
 # `no higher`); the name of a `measure`; `margin`: differences of less, in points, count as none; `scope`: its
-# queries (`all`, or those of `ablation`, `small skills` or `large skills`)
+# queries (`all`, those of `ablation`, `small skills` or `large skills`, or whose needed lines are in the
+# `last third`)
 CLAIMS = pd.read_csv(paper.DATA / "claims.csv")
 _MEASURES = {measure.name: measure for measure in (SUFFICIENCY, FRAGMENT_REDUCTION)}
 
@@ -64,12 +64,21 @@ def check_claims(results: Results) -> pd.DataFrame:
     fill their budgets: `equal_methods`, `equal` (the difference of areas) and `equal_outcome`.
     """
     curves = read_curves(results)
-    ablation, counts = results.ablation_skills, results.node_counts
-    small = ablation & set(counts.index[counts <= paper.SIZE_BOUNDARY])
-    scopes = {"all": None, "ablation": ablation, "small skills": small, "large skills": ablation - small}
+    asked, ablation = results.queries.set_index("query"), results.ablation_skills
+    is_small = asked["skill"].map(results.node_counts) <= paper.SIZE_BOUNDARY
+    is_curated = asked["skill"].isin(ablation)
+    scopes = {
+        "all": asked.index,
+        "ablation": asked.index[is_curated],
+        "small skills": asked.index[is_curated & is_small],
+        "large skills": asked.index[is_curated & ~is_small],
+        "last third": asked.index[asked["depth"] > 2 / 3],
+    }
     checked: dict[object, tuple[object, ...]] = {}
     for number, claim in CLAIMS.iterrows():
-        first, second = results.common(claim["first"], claim["second"], skills=scopes[claim["scope"]])
+        scope = scopes[claim["scope"]]
+        pair = results.common(claim["first"], claim["second"])
+        first, second = (rows[rows["query"].isin(scope)] for rows in pair)
         if len(first):
             # both methods have the same denominators: the queries, or the tokens of the skills
             (parts, wholes), (others, _) = map(_MEASURES[claim["measure"]].sums, (first, second))
@@ -78,7 +87,7 @@ def check_claims(results: Results) -> pd.DataFrame:
             differing = bootstrap(_differ(first, second), clusters=list(first["skill"])).scaled(100)
             is_powered = claim["measure"] != SUFFICIENCY.name or has_power(differing, *rule)
             outcome = judge_claim(difference, *rule) if is_powered else Outcome.NO_POWER
-            equal = _at_equal_tokens(curves, claim, scopes[claim["scope"]]) if is_powered else None
+            equal = _at_equal_tokens(curves, claim, scope) if is_powered else None
             at_equal = (*equal, judge_claim(equal[1], *rule)) if equal else (None, None, None)
             checked[number] = difference, differing, outcome, *at_equal
     columns = ["difference", "differing", "outcome", "equal_methods", "equal", "equal_outcome"]
@@ -94,9 +103,8 @@ def _differ(first: pd.DataFrame, second: pd.DataFrame) -> list[float]:
 def has_power(differing: Interval, expectation: str, margin: float = MARGIN) -> bool:
     """Return whether a claim on sufficiency could have come out as in the paper, and not so.
 
-    A page that is the same suffices for both methods or for none. So the verdicts that are possible are those
-    if a share (`DECIDING`) of the differing pages, in points, counts for the first method, against it, or
-    not at all.
+    A page that is the same suffices for both methods or for none. So those verdicts are possible in which a
+    share (`DECIDING`) of the differing pages counts for the first method, against it, or not at all.
     """
     most = differing.scaled(DECIDING)
     least = Interval(-most.value, -most.high, -most.low)
@@ -105,7 +113,7 @@ def has_power(differing: Interval, expectation: str, margin: float = MARGIN) -> 
 
 
 def _at_equal_tokens(
-    curves: Sequence[Curve], claim: "pd.Series[Any]", skills: Collection[str] | None
+    curves: Sequence[Curve], claim: "pd.Series[Any]", queries: Collection[str]
 ) -> tuple[str, Interval] | None:
     """Return what is compared at equal tokens, and the difference of areas in points; None without curves."""
     # the paper's λ is the default
@@ -115,7 +123,7 @@ def _at_equal_tokens(
     if claim["measure"] != SUFFICIENCY.name or first is None or second is None or first is second:
         return None
     both = first.rows.assign(gap=first.rows["area"] - second.rows["area"]).dropna()
-    both = both if skills is None else both[both["skill"].isin(skills)]
+    both = both[both.index.isin(queries)]
     gap = bootstrap(both["gap"], clusters=list(both["skill"])).scaled(100)
     return f"{first.method} − {second.method}", gap
 
@@ -174,7 +182,7 @@ def claims_table(results: Results) -> Table | None:
             "Difference of": checked["first"] + " − " + checked["second"],
             "Paper (points)": checked["paper"],
             "Here (points) [95 % CI]": checked["difference"],
-            "Pages that differ (%) [95 % CI]": checked["differing"],
+            "Pages that differ (%)": [each.value for each in checked["differing"]],
             "Here": checked["outcome"].map(str),
             "At equal tokens: Methods": checked["equal_methods"].fillna(MISSING),
             "At equal tokens: Points [95 % CI]": checked["equal"],

@@ -1,8 +1,4 @@
-"""Two runs of the same methods and queries beside each other: a run of yours, and published rows.
-
-Another processor or version of onnxruntime changes the last digits of embeddings, and so some picks; the
-measures then differ by little.
-"""
+"""Two runs of the same methods and queries beside each other: a run of yours, and published rows."""
 
 from pathlib import Path
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from skillpager.bench.report import paper
+from skillpager.bench.report import paper, tables
 from skillpager.bench.report.methods import MIN_USED, default_methods, filling_curve, read_curves
 from skillpager.bench.report.paper import PaperTable
 from skillpager.bench.report.results import Results
@@ -134,6 +134,26 @@ def sweep_figure(table: PaperTable, results: Results) -> Picture | None:
             alt=f"Two line charts. {'; '.join(numbers)}. Token reductions are "
             f"{', '.join(f'{value:.1f}' for value in reductions)} %.",
         )
+
+
+def entry_figure(results: Results) -> Picture | None:
+    """Return sufficiency by the place of the needed lines; None without the table."""
+    table = tables.entry_bias(results)
+    if table is None:
+        return None
+    with new_figure(3.1) as figure:
+        axes = figure.add_subplot()
+        for look, label in zip(LINES, table.rows.columns[2:], strict=False):
+            cells = table.rows[label]
+            ends = [[each.value - each.low for each in cells], [each.high - each.value for each in cells]]
+            axes.errorbar(
+                tables.THIRDS, [each.value for each in cells], ends, label=label, capsize=2.5, **look
+            )
+        axes.set(xlabel="Place of the needed lines in the skill", ylabel=AXIS, ylim=(0, 101.5))
+        axes.grid(axis="y")
+        figure.legend(loc="outside right center")
+        alt = f"Line chart. {table.texts.to_csv(index=False)}"
+        return save(figure, results, name=table.name, title=table.title, note=table.note, alt=alt)
 
 
 def pareto_figure(results: Results) -> Picture | None:

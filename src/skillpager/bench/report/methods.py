@@ -34,8 +34,8 @@ def summarise(results: Results, labels: Iterable[str], *, baseline: str | None =
     """Return the main measures of each method that was run and judged, percentages as such.
 
     Keys: `method`, `queries` (that were judged), `sufficiency`, its `interval` over skills (two ends), those
-    of `SUMMARY_MEASURES`, and `milliseconds` (the median), each None where it was not measured. With a
-    baseline also the paired `difference` in points, its `difference_interval`, and its `p` (Holm).
+    of `SUMMARY_MEASURES`, `token_reduction_median` and `milliseconds` (the median), each None where it was
+    not measured. With a baseline also the paired `difference` in points, `difference_interval` and `p`.
     """
     labels = [label for label in labels if results.has(label)]
     tests = compare_methods(results, labels, baseline=baseline) if baseline else []
@@ -45,6 +45,7 @@ def summarise(results: Results, labels: Iterable[str], *, baseline: str | None =
         rows = results.rows(label)
         interval = SUFFICIENCY.interval(rows, by_skill=True)
         values = {name: measure.of(rows) for name, measure in SUMMARY_MEASURES.items()}
+        values["token_reduction_median"] = 100 * float((1 - rows["tokens"] / rows["full_tokens"]).median())
         values["milliseconds"] = 1000 * float(rows["seconds"].median())
         row: JsonObject = {
             "method": label,
@@ -140,11 +141,7 @@ class Curve:
         return tuple(self.points.index)
 
     def area(self, *, by_skill: bool = False) -> Interval:
-        """Return the normalised area under the sufficiency curve, percent, with its bootstrap interval.
-
-        It is the trapezoid rule over the budgets, divided by their range, and so the mean sufficiency
-        over budgets. The rule is linear: the area of the mean curve is the mean of the queries' areas.
-        """
+        """Return the mean sufficiency over budgets by the trapezoid rule, percent, with its interval."""
         clusters = list(self.rows["skill"]) if by_skill else None
         return bootstrap(self.rows["area"], clusters=clusters).scaled(100)
 

@@ -32,6 +32,8 @@ SECTIONS: dict[str, tuple[Part, ...]] = {
     "The paper's claims": (("The paper's claims", claims.claims_table, "main"),),
     "Main results": (
         ("Main results", partial(tables.beside_paper, paper.MAIN), "main"),
+        ("Entry bias", tables.entry_bias, "main"),
+        ("Entry bias, figure", figures.entry_figure, "main"),
         ("Node types", tables.node_types, "main"),
         (
             "Parser quality",

@@ -1,13 +1,10 @@
 """The results of a run under one judge, without the texts of the pages; and results that are published.
 
-Published results are the rows of a run, from which every number of a report comes back:
+Published results are the rows of a run without times, from which every number of a report comes back:
 
     manifest.json    settings, data, suites and methods of the run, and the judge
     skills.csv       subset, SHA-256 and node counts of each skill
     rows.csv.xz      a row for each query and method: ids, verdict, counts, picks; `pandas.read_csv` reads it
-
-Times are left out: two runs of the same models on the same data and machine give the same rows. The format
-is described in docs/measured.md.
 """
 
 import logging
@@ -74,6 +71,7 @@ NUMBERS = (
 RANKED = ("recall", "ap", "ndcg")
 COLUMNS = ["query", "skill", *NUMBERS, *RANKED, "picks"]
 TYPE_NAMES = [str(kind) for kind in NodeType]
+LINKED = "linked"  # nodes with an edge of reference or condition
 
 
 class Results:
@@ -83,7 +81,7 @@ class Results:
         folder: The folder.
         judge: Id of the judge.
         manifest: The manifest of the run.
-        skills: By id, the `subset`, the `sha256` of the entry file, and the number of nodes of each type.
+        skills: By id, `subset`, `sha256` of the entry file, and numbers of nodes: of each type, and `linked`.
         queries: The columns `query`, `skill`, `difficulty`, and `depth`: where the needed lines are in the
             skill, their mean from 0 (the first line) to 1 (the last); NaN without any.
         labels: Every method that was run, in the order of the suites.
@@ -126,10 +124,11 @@ class Results:
         folder, run = self.folder, self.folder.entry("run")
         records = [(skill.id, skill.subset, skill.text_sha256) for skill in folder.skills()]
         skills = pd.DataFrame(records, columns=["skill", "subset", "sha256"]).set_index("skill")
-        nodes = pd.DataFrame([(node.skill, node.type) for node in folder.nodes()], columns=["skill", "type"])
+        places = [(node.skill, node.type, node.edges > 0) for node in folder.nodes()]
+        nodes = pd.DataFrame(places, columns=["skill", "type", LINKED])
         counts = pd.crosstab(nodes["skill"], nodes["type"])
         counts = counts.reindex(index=skills.index, columns=TYPE_NAMES, fill_value=0)
-        self.skills = skills.join(counts)
+        self.skills = skills.join(counts).join(nodes.groupby("skill")[LINKED].sum())
         lengths = {skill.id: len(LINE_END.findall(skill.text)) + 1 for skill in folder.skills()}
         asked = [
             (query.id, query.skill, query.difficulty, depth(query, lengths[query.skill]))
@@ -176,9 +175,9 @@ class Results:
         """Return True if a method was run and judged."""
         return len(self.rows(label)) > 0
 
-    def common(self, *labels: str, skills: Collection[str] | None = None) -> list[pd.DataFrame]:
+    def common(self, *labels: str) -> list[pd.DataFrame]:
         """Return the rows of methods on the queries that all of them have."""
-        rows = [self.rows(label, skills) for label in labels]
+        rows = [self.rows(label) for label in labels]
         shared = set.intersection(*(set(each["query"]) for each in rows))
         return [each[each["query"].isin(shared)] for each in rows]
 
@@ -328,7 +327,7 @@ class PublishedResults(Results):
 
     def _open(self) -> None:
         texts = dict.fromkeys(("skill", "subset", "sha256"), "str")
-        skills = self._read_csv(SKILL_ROWS, texts | dict.fromkeys(TYPE_NAMES, "int"))
+        skills = self._read_csv(SKILL_ROWS, texts | dict.fromkeys(TYPE_NAMES, "int") | {LINKED: "float"})
         self.skills = skills.set_index("skill")
         self._digests = [(digest,) for digest in skills["sha256"]]
         kinds = dict.fromkeys((*IDS, "picks"), "str") | dict.fromkeys((*MEASURED, *ADDED), "float")
@@ -346,7 +345,7 @@ class PublishedResults(Results):
         missing = {column: [""] for column, kind in kinds.items() if kind == "float"}
         try:
             read = pd.read_csv(path, dtype=kinds, keep_default_na=False, na_values=missing)
-            lacking = {name: np.nan for name in ADDED if name in kinds and name not in read}
+            lacking = {name: np.nan for name in (*ADDED, LINKED) if name in kinds and name not in read}
             return read.assign(**lacking)[list(kinds)]
         except (OSError, EOFError, lzma.LZMAError, ValueError, KeyError) as error:
             raise BenchError(

@@ -1,9 +1,7 @@
 """Measures of the rows of a method, intervals and paired tests: over queries, or over the skills they share.
 
-A row is the result of one page for one query (`results.NUMBERS`). Every measure is a ratio of two sums over
-rows. A resample draws queries with replacement, as the paper does. But queries about one skill are not
-independent, so that interval is too narrow where they agree. With `clusters` whole skills are drawn, which is
-the interval to trust.
+Every measure is a ratio of two sums over rows. A resample draws queries, as the paper does, or whole skills
+(`clusters`): queries about one skill are not independent, so that this is the interval to trust.
 
 Reference: paper §5 (B = 10,000, seed 42); Efron and Tibshirani, *An Introduction to the Bootstrap* (1993),
 chapters 13 and 16; Field and Welsh, *Bootstrapping clustered data* (2007); Holm (1979).
@@ -131,10 +129,7 @@ class Measure:
         return self._scale * float(parts.sum()) / float(wholes.sum())
 
     def interval(self, rows: pd.DataFrame, *, by_skill: bool = False) -> Interval:
-        """Return the measure with its 95 % bootstrap interval over queries, or over skills.
-
-        It is NaN if a row has no such number.
-        """
+        """Return the measure with its 95 % bootstrap interval over queries, or over skills; NaN as `of`."""
         if not self.known(rows):
             return Interval(math.nan, math.nan, math.nan)
         clusters = list(rows["skill"]) if by_skill else None

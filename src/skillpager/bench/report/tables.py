@@ -19,7 +19,7 @@ from skillpager.bench.report.methods import (
     read_curves,
 )
 from skillpager.bench.report.paper import PaperTable
-from skillpager.bench.report.results import BASELINE, GROUND_TRUTH, Results
+from skillpager.bench.report.results import BASELINE, GROUND_TRUTH, LINKED, Results
 from skillpager.bench.report.statistics import (
     ALL_MEASURES,
     AVERAGE_NODES,
@@ -48,6 +48,8 @@ DECIMALS = {"^p, ": 4, "κ": 3, "Coverage|votes|Share|^Budget|Recall|^AP|nDCG": 
 COMMON = frozenset({"mmr", "full"})
 # the types that the paper's parser tells best (§5.1)
 STRONGEST = (NodeType.PRECONDITION, NodeType.ERROR_HANDLING)
+# the place of needed lines in their skill, and the method that is said to miss the last ones
+THIRDS, GREEDY = ("first third", "middle third", "last third"), "greedy_graph"
 # budgets at which the table shows the curves
 SHOWN = (0.3, 0.5, 0.7)
 
@@ -170,8 +172,11 @@ def node_types(results: Results) -> Table | None:
         }
         for kind, (nodes, share) in {**paper.NODE_TYPES, "total": (paper.NODES, 100.0)}.items()
     ]
+    note, linked = "", results.skills[LINKED].sum(skipna=False)
+    if linked > 0:  # the paper calls its graphs sparse (§1)
+        note = f"{100 * (1 - linked / total):.1f} % of the nodes have no edge of reference or condition."
     reference = "paper §4.1, table tab:node-dist"
-    return Table("node-types", "Node types after stage 1", frame(lines), reference=reference)
+    return Table("node-types", "Node types after stage 1", frame(lines), note, reference)
 
 
 def parser_agreement(results: Results) -> Table | None:
@@ -229,12 +234,32 @@ def granularity(results: Results) -> Table | None:
     rows_of = {label: results.rows(label) for label in (BASELINE, *sizes) if results.has(label)}
     if len(rows_of) < 2:
         return None
+    title = "Granularity: typed nodes against chunks of fixed length, MMR on both"
+    note = "Chunks and nodes have the same k, so that larger chunks spend more: see the matched budgets for "
+    note += "equal cost. “Nodes” of a chunk method are chunks."
+    rows = _measured(rows_of, (COVERAGE, AVERAGE_NODES, FRAGMENT_REDUCTION, MICRO_REDUCTION))
+    return Table("granularity", title, rows, note)
+
+
+def entry_bias(results: Results) -> Table | None:
+    """Return sufficiency by the place of the needed lines (paper §1); None without greedy traversal."""
+    labels = [row.label for row in paper.MAIN.rows if results.has(row.label)]
+    thirds = results.queries.set_index("query")["depth"].dropna().mul(3).clip(upper=2).astype(int)
+    if GREEDY not in labels or thirds.empty:
+        return None
+    lines: list[Row] = []
+    for number, name in enumerate(THIRDS):
+        asked = thirds.index[thirds == number]
+        every = {label: results.rows(label) for label in labels}
+        found = {label: rows[rows["query"].isin(asked)] for label, rows in every.items()}
+        shares = {label: SUFFICIENCY.interval(rows, by_skill=True) for label, rows in found.items()}
+        lines.append({"Needed lines": name, "Queries": len(asked), **shares})
     return Table(
-        "granularity",
-        "Granularity: typed nodes against chunks of fixed length, MMR on both",
-        _measured(rows_of, (COVERAGE, AVERAGE_NODES, FRAGMENT_REDUCTION, MICRO_REDUCTION)),
-        note="Chunks and nodes have the same k, so that larger chunks spend more: see the matched budgets "
-        "for equal cost. “Nodes” of a chunk method are chunks.",
+        "entry-bias",
+        "Entry bias: sufficiency (%) by where a skill has the needed lines",
+        frame(lines),
+        note="A query's place is the mean of its needed lines. Intervals draw skills. The paper says that "
+        "traversal of the graph misses what is far from the entry.",
     )
 
 
@@ -279,16 +304,18 @@ def all_methods(results: Results) -> Table | None:
     rows_of = {label: results.rows(label) for label in default_methods(results)}
     if not rows_of:
         return None
+    rows = _measured(rows_of, ALL_MEASURES, with_skills=True)
+    saved = [100 * (1 - rows["tokens"] / rows["full_tokens"]).median() for rows in rows_of.values()]
     return Table(
         "all-methods",
         "All methods at their default budgets",
-        _measured(rows_of, ALL_MEASURES, with_skills=True),
+        rows.assign(**{"Token red., median (%)": saved}),
         note="Methods spend different amounts: read sufficiency and token reduction together, or see the "
         "matched budgets. The first interval draws queries, as the paper does; the second draws skills. "
         "Queries about one skill are not independent, so that the second is the one to trust. Fragment "
         "reduction counts nodes alone, as the paper does; token reduction the texts that an agent is given, "
-        "over all queries (micro) or as their mean (macro). Recall, AP and nDCG are of the picks, in the "
-        "order of picking, against the nodes that hold needed lines.",
+        "over all queries (micro), as their mean (macro) or median. Recall, AP and nDCG are of the picks, "
+        "in the order of picking, against the nodes that hold needed lines.",
     )
 
 

@@ -56,7 +56,9 @@ def read_learned_from(folder: Path) -> frozenset[str]:
 
     It is empty for a model of others that has no list.
     """
-    path, is_shipped = folder / LEARNED_FROM, folder in (ENCODER, TYPES, NAVIGATOR)
+    path, is_shipped = folder / LEARNED_FROM, folder in SHIPPED
+    if not is_shipped and not path.exists():
+        return frozenset()
     remedy = "write the SHA-256 of each training document on a line of its own, in lower case"
     if is_shipped:
         remedy = f"restore it: `{reinstall_command()}`"
@@ -68,10 +70,7 @@ def read_learned_from(folder: Path) -> frozenset[str]:
             if not _DIGEST.fullmatch(line):
                 raise ValueError(f"line {number} is {line[:80]!r}")
     except (OSError, ValueError) as error:
-        is_missing = isinstance(error, FileNotFoundError)
-        if is_missing and not is_shipped:
-            return frozenset()
-        fault = "it is missing" if is_missing else error
+        fault = "it is missing" if isinstance(error, FileNotFoundError) else error
         raise BenchError(
             f"{path} does not list what the model has learned from ({fault}): {remedy}."
         ) from error

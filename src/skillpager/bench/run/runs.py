@@ -1,15 +1,13 @@
 """Runs: from data to selections and verdicts of every method on every query, over processes.
 
-Records are appended skill by skill, in the order of the data, so that two runs on one machine differ in their
-times and in nothing else. Another processor or version of onnxruntime changes the last digits of embeddings,
-and so some picks. The manifest names both, and the methods that are finished; any other starts anew, which is
-fast because indexes are cached.
+Records are appended skill by skill, in the order of the data, so that two runs on one machine (`machine`)
+differ in their times and in nothing else. The manifest names the methods that are finished; any other starts
+anew, which is fast because indexes are cached.
 
 Reference: paper §4 and §5, every table and figure.
 """
 
 import logging
-import platform
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, replace
 from functools import partial
@@ -30,7 +28,7 @@ from skillpager.bench.data.records import (
 from skillpager.bench.judge.judges import EVIDENCE
 from skillpager.bench.run.learned import LEARNED, count_learned, refusal
 from skillpager.bench.run.methods import Method, is_ours, parse_method
-from skillpager.bench.run.selecting import Made, Plan, select_all
+from skillpager.bench.run.selecting import Made, Plan, machine, select_all
 from skillpager.bench.run.windows import chunk_tokens_of
 from skillpager.bulk.workers import open_processes
 from skillpager.errors import BenchError
@@ -57,10 +55,8 @@ def run_settings(settings: Settings, *, style: str) -> Settings:
 def open_run(data: Path | None, out: Path | None, plan: Plan) -> BenchFolder:
     """Return the folder of a run, with its data in it.
 
-    Args:
-        data: A benchmark folder or a folder of evidence data; None for the data that `out` holds.
-        out: Folder of the run; None for `data` itself, when that is a benchmark folder.
-        plan: How contexts are made.
+    `data` is a benchmark folder or a folder of evidence data, None for the data that `out` holds; `out` is
+    the folder of the run, None for `data` itself.
 
     Raises:
         BenchError: There is no data, it has no queries that the judge can use, or `out` holds another run.
@@ -100,21 +96,9 @@ def open_run(data: Path | None, out: Path | None, plan: Plan) -> BenchFolder:
     for name, records in ((SKILLS, skills), (QUERIES, queries)):
         if not (folder.path / name).exists():
             write_records(folder.path / name, records)
-    machine: JsonObject = {name: version(name) for name in ("onnxruntime", "numpy")}
-    machine["processor"] = _processor()
-    made: JsonObject = {"seed": SEED, "version": version("skillpager"), "machine": machine}
+    made: JsonObject = {"seed": SEED, "version": version("skillpager"), "machine": {**machine()}}
     folder.update_manifest({DATA: described, "run": parts, **made})
     return folder
-
-
-def _processor() -> str:
-    """Return the name of the processor: another changes the last digits of embeddings, and some picks."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        lines = []
-    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
-    return next(names, platform.processor() or platform.machine())
 
 
 def run_methods(
@@ -132,13 +116,8 @@ def run_methods(
     that have learned from skills of the folder are left out unless the plan allows them; then the manifest
     notes from how many each has learned.
 
-    Args:
-        folder: A folder that `open_run` returned.
-        labels: Methods.
-        plan: How contexts are made.
-        jobs: Processes.
-        complete: Whether it is an error if one method has learned from the skills.
-        progress: Called with the contexts done and all contexts to do.
+    With `complete` it is an error if one method has learned from the skills. `progress` is called with the
+    contexts done and all contexts to do.
 
     Raises:
         BenchError: A method is unknown, a skill fails, or all methods have learned from the skills, or one

@@ -5,12 +5,16 @@ is shared: a skill is indexed once, a query embedded once, for any number of met
 """
 
 import hashlib
+import platform
+import re
 import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cache
+from importlib.metadata import version
 from itertools import product
+from pathlib import Path
 from typing import NamedTuple
 
 from skillpager.bench.data import to_skill
@@ -31,7 +35,7 @@ from skillpager.indexing import Builder
 from skillpager.pager import SkillPager
 from skillpager.parsing.skill import skill_from_files
 from skillpager.settings import Settings
-from skillpager.types import Page, Skill, SkillIndex, Strategy, Style
+from skillpager.types import EdgeKind, Page, Skill, SkillIndex, Strategy, Style
 
 _WINDOWS = LRUCache[tuple[SkillPager, str, int | None], SkillIndex](16)
 
@@ -136,12 +140,12 @@ def select_all(
     try:
         skill = to_skill(record)
         index = _pager(plan.settings, None, None).index(skill)
+        dependencies = (e for e in index.edges if e.kind in (EdgeKind.REFERENCE, EdgeKind.CONDITION))
+        edges = Counter(place for edge in dependencies for place in (edge.source, edge.target))
         for node in index.nodes:
             confidence = round(node.type_confidence, 4)
-            place = asdict(node.span)
-            made.nodes.append(
-                NodeRecord(record.id, node.id, node.type, confidence, tokens=node.tokens, **place)
-            )
+            facts = {**asdict(node.span), "tokens": node.tokens, "edges": edges[node.ordinal]}
+            made.nodes.append(NodeRecord(record.id, node.id, node.type, confidence, **facts))
         pool_tokens = sum(node.tokens for node in index.nodes)
         for label, query in product(labels, queries):
             method = parse_method(label)
@@ -190,7 +194,21 @@ def _selection(
 
 @cache
 def _pager(settings: Settings, encoder: str | None, classifier: str | None) -> SkillPager:
-    """Return the pager of a method's parts, those of the run by default; a process makes each once."""
-    return SkillPager(
-        encoder=encoder or settings.encoder, classifier=classifier or settings.classifier, settings=settings
+    """Return the pager of a method's parts, those of the run by default; a process makes each once.
+
+    Indexes are stored apart for each machine, because embeddings differ in their last digits.
+    """
+    place = settings.cache_dir / f"bench-{hashlib.sha256(repr(machine()).encode()).hexdigest()[:12]}"
+    settings = replace(
+        settings, encoder=encoder or settings.encoder, classifier=classifier or settings.classifier
     )
+    return SkillPager(store=settings.store or place, settings=settings)
+
+
+@cache
+def machine() -> dict[str, str]:
+    """Return what changes the last digits of embeddings, and so some picks: versions and processor."""
+    info = Path("/proc/cpuinfo")
+    model = re.search(r"model name\s*: (.+)", info.read_text(errors="replace") if info.exists() else "")
+    name = model[1] if model else platform.processor() or platform.machine()
+    return {**{package: version(package) for package in ("onnxruntime", "numpy")}, "processor": name}
