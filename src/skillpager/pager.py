@@ -18,7 +18,7 @@ from skillpager.indexing import Builder, IndexCache, index_key, rows_id, rows_of
 from skillpager.output import outline as explain
 from skillpager.pages.addresses import find_nodes, verbatim_lines
 from skillpager.pages.assemble import choose_budget, estimates, leave_out, longest, make_page, make_whole
-from skillpager.pages.render import PageRenderer, folder_words
+from skillpager.pages.render import HINT, PageRenderer, folder_words
 from skillpager.parsing.folder import own_folder
 from skillpager.parsing.skill import read_skill, skill_from_text
 from skillpager.settings import Settings, load_settings
@@ -193,7 +193,8 @@ class SkillPager:
         """Return the page of a skill for a query.
 
         A strategy that fills its budget returns a skill that fits it whole, except in style `plain`, which is
-        exactly the paper's method; `navigator` does so with `fill`.
+        exactly the paper's method; `navigator` does so with `fill`. A query that the skill hardly covers gets
+        a short answer without nodes, unless it is to `force` a page or the style is `plain`.
 
         Args:
             skill: A path, Markdown text, a `Skill` or an index.
@@ -228,7 +229,8 @@ class SkillPager:
         renderer = self.renderer(pool, style, show, folder=folder, part_tag=tag)
         passes = allows_all(budget, len(pool.nodes), estimating=estimates(strategy))
         asked = self.query(query, strategy)
-        page = make_page(renderer, strategy, asked, budget, whole=Full() if passes else None)
+        hint = None if options.get("force") else options.get("hint", HINT)
+        page = make_page(renderer, strategy, asked, budget, whole=Full() if passes else None, hint=hint)
         return leave_out(page, renderer, options.get("known", ()))
 
     def whole(

@@ -77,6 +77,8 @@ class PageOptions(TypedDict, total=False):
             replace `{ids}` in it.
         folder: Whether a line names the skill's folder, if it has other files than those that pages show or
             its text names the folder as `${CLAUDE_SKILL_DIR}`; style `plain` has no such line.
+        force: Whether a query that the skill hardly covers gets a page, too, in place of a short answer.
+        hint: What a short answer says of how to get the page nevertheless.
         known: Ids of nodes that the reader has already. A mark replaces them on the page if it takes fewer
             tokens; style `plain` shows them.
     """
@@ -91,6 +93,8 @@ class PageOptions(TypedDict, total=False):
     style: Style | str | None
     show: str
     folder: bool
+    force: bool
+    hint: str
     known: Collection[str]
 
 
@@ -141,6 +145,7 @@ class SkipReason(StrEnum):
     BELOW_THRESHOLD = "below_threshold"
     NOT_REACHED = "not_reached"
     NOT_IN_POOL = "not_in_pool"
+    NOT_COVERED = "not_covered"
 
 
 @dataclass(frozen=True, slots=True)

@@ -152,6 +152,16 @@ def test_page_for_a_query_that_the_skill_seems_not_to_cover_says_so(skillpager: 
     assert form["covered"] == form["selection"]["covered"] < 0.5
 
 
+def test_page_for_a_query_that_the_skill_hardly_covers_is_a_short_answer(skillpager: Run) -> None:
+    asked = ("page", POSTGRES, "How do I bake sourdough bread?")
+    done = skillpager(*asked)
+    assert done.code == 0
+    assert f"; for a map: skillpager outline {POSTGRES}; for the page nevertheless: --force]" in done.out
+    assert re.fullmatch(r"the skill seems not to cover the query \(chance \d %\)\n", done.err)
+    assert "To change it: ask for --force." in skillpager(*asked, "--explain").err
+    assert "[Page of a skill." in skillpager(*asked, "--force").out
+
+
 def test_explain_says_on_stderr_why_even_when_quiet(skillpager: Run, library: SkillPager) -> None:
     done = skillpager("page", POSTGRES, QUERY, "-k", "3", "--explain", "--quiet")
     page = library.page(SAMPLES / "postgres-backup", QUERY, max_nodes=3)

@@ -139,7 +139,7 @@ NASTY = {
     "operators": "x; touch hacked && touch hacked | tee hacked > hacked &",
     "line breaks": "restore\n\none table\nEOF\ntouch hacked\n",
     "guessed end": "x\nSKILLPAGER\nSKILLPAGER_0\n'SKILLPAGER_'\ntouch hacked",
-    "fence": "x\n```\n\n```bash\ntouch hacked\n```\n",
+    "fence": "restore one table from a dump\n```\n\n```bash\ntouch hacked\n```\n",
     "option": "--strategy full",
     "backslashes": "a\\\nb \\' \\$(touch hacked) !! ~ * ?",
     "other script": "恢复一个表 — für „einen“ Tisch 🙂",

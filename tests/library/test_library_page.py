@@ -15,7 +15,7 @@ from skillpager import SkillPager
 from skillpager.errors import SettingsError
 from skillpager.library import FoundSkill, Library, LibraryPage, RefusalReason
 from skillpager.library.library_page import LEAST_SHARE, MAX_VERIFIED
-from skillpager.pages.render import LEAST_COVERED
+from skillpager.pages.render import HINT, LEAST_COVERED
 from skillpager.types import Style
 
 ONE = "Restore one table from last night's dump."
@@ -87,6 +87,11 @@ def test_no_page_where_no_skill_fits(samples: Library) -> None:
     assert all(f'"{each.skill.name}"' in made.text for each in made.refused[:3])
     assert (made.sufficiency, made.covered, made.full_tokens) == (None, None, 0)
     assert samples.page(UNFIT, max_tokens=3).text == ""
+    forced = samples.page(UNFIT, force=True)
+    assert made.text.endswith(f"; {HINT}.]\n")
+    assert names(forced) == [made.refused[0].skill.name]
+    assert forced.parts[0].page.nodes
+    assert [each.skill for each in forced.refused] == [each.skill for each in made.refused[1:]]
     assert samples.page(STRANGE).text == "[No skill fits the query: 10 skills searched.]\n"
 
 

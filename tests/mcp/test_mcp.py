@@ -54,6 +54,7 @@ def test_five_tools_with_exact_schemas_and_short_descriptions(server: SkillServe
             "fill": "boolean",
             "mode": "string",
             "resend": "boolean",
+            "force": "boolean",
         }
         assert load["properties"]["mode"]["enum"] == ["auto", "page", "outline", "full"]
         read = tools["read_skill_nodes"].input_schema

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from skillpager import SkillPager
 from skillpager.pages.assemble import PageMeter
-from skillpager.pages.render import PageRenderer, skill_tag, tag_of, whole_text
+from skillpager.pages.marks import whole_text
+from skillpager.pages.render import PageRenderer, skill_tag, tag_of
 from skillpager.parsing.skill import skill_from_files
 from skillpager.types import SkillIndex, Style
 

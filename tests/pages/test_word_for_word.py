@@ -7,8 +7,8 @@ import pytest
 
 from skillpager.pages.addresses import find_nodes
 from skillpager.pages.assemble import NodeMeter, PageMeter
-from skillpager.pages.marks import address_of, omissions_of
-from skillpager.pages.render import PageRenderer, whole_text
+from skillpager.pages.marks import address_of, omissions_of, whole_text
+from skillpager.pages.render import PageRenderer
 from skillpager.types import SkillIndex, Span, Style
 from word_tokens import Words, index_of, words
 

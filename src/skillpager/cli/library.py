@@ -11,6 +11,7 @@ from skillpager.cli.options import (
     AsJson,
     EncoderOptions,
     Fill,
+    Force,
     MaxTokens,
     PagerOptions,
     QueryArgument,
@@ -125,12 +126,14 @@ def ask(
     ] = 3,
     fill: Fill = None,
     style: StyleName = None,
+    force: Force = False,
     as_json: AsJson = False,
 ) -> None:
     """Find the skills that QUERY needs, and print one page with what it needs of each.
 
     If one skill suffices, the page is that of `skillpager page`. Several skills share --max-tokens; each
-    part stands under its skill's name. If no skill fits, a line says so and names the nearest ones.
+    part stands under its skill's name. If no skill fits, a line says so and names the nearest ones;
+    --force prints the page of the first.
 
     \b
     Examples:
@@ -151,6 +154,8 @@ def ask(
             fill=fill,
             style=style,
             folder=True,
+            force=force,
+            hint=session.force_hint(),
             show=lambda skill: show_command(skill, options, by_path=bool(folders)),
             progress=progress,
         )

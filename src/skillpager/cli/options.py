@@ -83,6 +83,9 @@ Fill = Annotated[
         show_default=False,
     ),
 ]
+Force = Annotated[
+    bool, typer.Option("--force", help="Print the page even of a skill that seems not to cover the query.")
+]
 AsJson = Annotated[
     bool, typer.Option("--json", help="Print JSON; errors and warnings become JSON lines on stderr.")
 ]

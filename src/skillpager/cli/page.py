@@ -10,6 +10,7 @@ from skillpager.cli.messages import print_aside, print_json, print_text, reporte
 from skillpager.cli.options import (
     AsJson,
     Fill,
+    Force,
     MaxTokens,
     PagerOptions,
     QueryArgument,
@@ -68,6 +69,7 @@ def page(
     picked: PickOptions,
     options: PagerOptions,
     style: StyleName = None,
+    force: Force = False,
     or_outline: Annotated[
         bool, typer.Option("--or-outline", help="If the query is empty, print the outline, as stubs do.")
     ] = False,
@@ -79,7 +81,8 @@ def page(
     """Print the part of SKILL that QUERY needs.
 
     Each omission has a mark that names the omitted lines and their sections; the first line of the page
-    names the command that prints them. --explain says why nodes were picked, which are the next best,
+    names the command that prints them. If SKILL hardly covers QUERY, a short answer says what SKILL is about
+    instead, and the exit code is 0. --explain says why nodes were picked, which are the next best,
     and what to change to get them. --json has every number of the selection; with --explain it has the
     reasons for each node, too.
 
@@ -98,7 +101,10 @@ def page(
         print_map(pager, session.load_skill(pager, source), skill, options, "", as_json=as_json)
         return
     show = session.node_command("show", skill, options)
-    made = pager.page(source, query, **asdict(picked), style=style, show=show, folder=True)
+    hint = session.force_hint(session.node_command("outline", skill, options))
+    made = pager.page(
+        source, query, **asdict(picked), style=style, show=show, folder=True, force=force, hint=hint
+    )
     # strategies that estimate no needs have no reasons, and a skill that fits the budget has no picks
     picks = made.selection.picks if made.selection else ()
     estimated = any(pick.sufficiency is not None for pick in picks)

@@ -60,7 +60,8 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, right:
 
 def note_page(page: Page, name: str = "") -> None:
     """Print a note on a page, of the skill `name` if there are several: its size, and whether it suffices."""
-    if page.least_tokens is None:
+    uncovered = not_covered(page.covered)
+    if page.least_tokens is None and (page.nodes or not uncovered):
         selection = page.selection
         total = len(selection.picks) + len(selection.skipped) if selection else len(page.nodes)
         tokens = token_count(page.tokens, exact=page.tokens_exact)
@@ -72,7 +73,7 @@ def note_page(page: Page, name: str = "") -> None:
                 chance = chance_words(page.sufficiency)
                 line += f"; holds all that is needed with an estimated chance of {chance}"
         note(f"{name}: {line}" if name else line)
-    if uncovered := not_covered(page.covered):
+    if uncovered:
         note(f"the skill {f'{name!r} ' if name else ''}{uncovered}")
 
 

@@ -78,6 +78,7 @@ class BudgetFields(QueryFields):
         description="Go on to `max_nodes` and `max_tokens` where the strategy `navigator` would end the page "
         "below them; other strategies always do.",
     )
+    force: bool = Field(False, description="Make a page even of a skill that seems not to cover the query.")
     strategy: str | None = Field(
         None,
         min_length=1,

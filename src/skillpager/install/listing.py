@@ -113,12 +113,8 @@ def is_replaced(file: Path) -> bool:
 def _read_record(file: Path) -> Record | None:
     path = file.with_name(RECORD)
     try:
-        data = json.loads(read_bounded(path, MAX_RECORD_BYTES))
-        record = Record(**data)
-        is_valid = isinstance(record.before, str | None) and all(
-            isinstance(name, str) for name in record.names
-        )
-        if is_valid:
+        record = Record(**json.loads(read_bounded(path, MAX_RECORD_BYTES)))
+        if isinstance(record.before, str | None) and all(isinstance(name, str) for name in record.names):
             return record
     except FileNotFoundError:
         return None

@@ -48,10 +48,6 @@ def write_stub(source: Path, folder: Path, *, max_tokens: int | None = None, for
 
     Without `max_tokens` a page has at most `MAX_KEPT_TOKENS` if the skill is longer, else no limit. With
     `force` it replaces a skill that is not a stub.
-
-    Raises:
-        SkillError: The skill cannot be read or cannot have a stub, or another skill is in the stub's place.
-        OSError: The stub cannot be written.
     """
     entry = find_entry(source).resolve()
     skill = read_skill(entry)

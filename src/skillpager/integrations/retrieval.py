@@ -65,6 +65,7 @@ class SharedFields(BaseModel):
     scope: str | None = None
     style: str | None = None
     show: str = ""
+    force: bool = False
 
     @property
     def chosen_pager(self) -> SkillPager:

@@ -38,16 +38,18 @@ class SkillTools:
         lines = (f"{skill.name}: {one_line(skill.description, MAX_DESCRIPTION)}" for skill in skills)
         return "\n".join(lines) or "There are no skills."
 
-    def load_skill(self, name: str, query: str) -> str:
+    def load_skill(self, name: str, query: str, force: bool = False) -> str:
         """Load the part of a skill that a task needs. Marks such as [… L2-9] show which lines are left out.
 
         Args:
             name: Name of the skill.
             query: What you are about to do, in a sentence.
+            force: Whether to load it even if the skill seems not to cover the query.
         """
         index = self._library.index(name, scope=self._options.scope, for_model=True)
         options = self._options.page_options()
         options["show"] = f"read_skill_nodes {name}"
+        options["force"] = force or options.get("force", False)
         return self._library.pager.page(index, query.strip() or name, **options).text
 
     def read_skill_nodes(self, name: str, nodes: str) -> str:

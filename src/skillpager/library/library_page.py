@@ -13,7 +13,7 @@ from skillpager.errors import SettingsError, SkillError, SkillPagerError
 from skillpager.json_types import INLINE, ROUNDED
 from skillpager.library.discovery import FoundSkill, Progress, no_progress, skill_faults
 from skillpager.library.routing.routes import DEFAULT_ROUTED, Route, RoutedSkill, for_models
-from skillpager.pages.render import not_covered, skill_tag, tag_of
+from skillpager.pages.render import HINT, not_covered, skill_tag, tag_of
 from skillpager.types import Budget, Page, PageOptions, SkillIndex, Strategy, Style
 
 if TYPE_CHECKING:
@@ -38,6 +38,8 @@ class LibraryPageOptions(TypedDict, total=False):
         max_skills: Most skills on the page.
         sufficiency: The chance that all parts hold what is needed of their skills.
         style: Style `plain` has no names of skills.
+        force: Whether the page is of the nearest skill if none fits.
+        hint: What the answer says of how to get it if none fits.
         show: Returns the command that reads lines of a skill; see `show` of `PageOptions`.
         known: Returns the ids of the nodes of an index that the reader has, given its key.
         progress: As for `Library.route`.
@@ -53,6 +55,8 @@ class LibraryPageOptions(TypedDict, total=False):
     style: Style | str | None
     show: Callable[[FoundSkill], str]
     folder: bool
+    force: bool
+    hint: str
     known: Callable[[str], Collection[str]]
     progress: Progress
 
@@ -155,7 +159,7 @@ def make_library_page(
     if not chosen:
         passed_over = (RefusalReason.UNREADABLE, RefusalReason.USER_ONLY)
         nearest = [each.skill for each in refused if each.reason not in passed_over][:NEAREST_SKILLS]
-        named = f"; the nearest are {_names(nearest)}" if nearest else ""
+        named = f"; the nearest are {_names(nearest)}; {options.get('hint', HINT)}" if nearest else ""
         searched = "1 skill" if found.searched == 1 else f"{found.searched} skills"
         line = f"[No skill fits the query: {searched} searched{named}.]\n"
         text = line if maker.fits(line) else ""
@@ -241,6 +245,9 @@ class _PageMaker:
                 refuse(RefusalReason.CHANCE, UNLIKELY)
             else:
                 chosen.append(routed)
+        if self._options.get("force") and not chosen:
+            chosen = [routed for routed in route.skills if routed.skill in self._indexes][:1]
+            refused = [each for each in refused if each.skill not in [routed.skill for routed in chosen]]
         return chosen, refused
 
     def _index(self, skill: FoundSkill) -> SkillIndex:
@@ -308,6 +315,7 @@ class _PageMaker:
             style=self.style,
             show=show,
             folder=options.get("folder", False),
+            force=options.get("force", False),
             known=options["known"](index.key) if "known" in options else (),
         )
         page = self._pager.page_part(index, self._query, page_options, tag=tag)

@@ -37,7 +37,7 @@ from mcp import types
 from skillpager.caches import LRUCache
 from skillpager.display_text import encodable, snippet
 from skillpager.errors import SettingsError, SkillPagerError
-from skillpager.library import FoundSkill, Library
+from skillpager.library import Library
 from skillpager.library.discovery import skill_folders
 from skillpager.mcp.tools import TOOLS, Memory, ToolCall, ToolOptions
 
@@ -207,7 +207,10 @@ async def list_prompts(context: Context, _: types.PaginatedRequestParams | None)
         name=TASK, description="What you are about to do, in a sentence.", required=False
     )
     prompts = [
-        types.Prompt(name=skill.name, description=_described(skill), arguments=[task]) for skill in skills
+        types.Prompt(
+            name=skill.name, description=snippet(skill.description, DESCRIPTION_CHARS), arguments=[task]
+        )
+        for skill in skills
     ]
     named = types.PromptArgument(name="name", description="The name of a skill.", required=True)
     described = "Write down what parts of a skill are asked for; once more while some are left."
@@ -236,7 +239,7 @@ async def list_resources(
         types.Resource(
             uri=SCHEME + quote(skill.name, safe=""),
             name=skill.name,
-            description=_described(skill),
+            description=snippet(skill.description, DESCRIPTION_CHARS),
             mime_type=MARKDOWN,
         )
         for skill in await run_sync(lambda: library.skills(for_model=True))
@@ -286,17 +289,15 @@ def _to_enrich(library: Library, name: str) -> str:
 
 
 def _answer(call: ToolCall, name: str, arguments: Mapping[str, object]) -> str:
-    """Return the reply of a tool to its arguments; null counts as not given. It runs in a thread of anyio.
-
-    Raises:
-        SkillPagerError: The tool, an argument or the skill is unknown, or cannot be used.
-    """
+    """Return the reply of a tool to its arguments; null counts as not given. It runs in a thread of anyio."""
     check_cancelled()  # on a busy machine the call may be cancelled between its turn and this thread's
     if name not in _tools():
         raise SettingsError(f"There is no tool {name[:80]!r}: there are {', '.join(_tools())}.")
     tool = _tools()[name]
     known = tool.parameters["properties"]
-    faults = [f"there is no argument {_shown(each)!r}" for each in arguments if each not in known]
+    faults = [
+        f"there is no argument {snippet(each, SHOWN_VALUE)!r}" for each in arguments if each not in known
+    ]
     given = {each: value for each, value in arguments.items() if value is not None and each in known}
     values: dict[str, Any] = {}
     try:
@@ -304,7 +305,7 @@ def _answer(call: ToolCall, name: str, arguments: Mapping[str, object]) -> str:
     except ValidationError as error:
         for fault in error.errors():
             wrong, problem = fault["loc"][0], re.sub(r"^(Input|String) should", "it must", fault["msg"])
-            value = _shown(repr(fault["input"]))
+            value = snippet(repr(fault["input"]), SHOWN_VALUE)
             missing = f"the argument {wrong!r} is missing"
             faults.append(missing if fault["type"] == "missing" else f"{wrong} is {value}, but {problem}")
     if faults:
@@ -348,14 +349,6 @@ def _memory(context: Context) -> Memory:
     return Memory() if session is None else context.lifespan_context.memories.get_or_make(session, Memory)
 
 
-def _described(skill: FoundSkill) -> str:
-    return snippet(skill.description, DESCRIPTION_CHARS)
-
-
-def _shown(text: str) -> str:
-    return snippet(text, SHOWN_VALUE)
-
-
 def serve_pipe(server: SkillServer) -> None:
     """Answer the client at stdin and stdout until it closes them."""
 
@@ -383,11 +376,7 @@ class _Lines(TextIOWrapper):
 
 
 def open_port(port: int) -> socket.socket:
-    """Return a listening socket that only this machine can reach; port 0 takes a free one.
-
-    Raises:
-        SettingsError: The port is taken or not allowed.
-    """
+    """Return a listening socket that only this machine can reach; port 0 takes a free one."""
     try:
         return socket.create_server((HOST, port))
     except (OSError, OverflowError) as error:

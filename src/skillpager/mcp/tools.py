@@ -9,19 +9,20 @@ import re
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Annotated, Literal, TypeVar
 
 from pydantic import Field
 
 from skillpager.display_text import chance_words, snippet, too_few_tokens
 from skillpager.errors import NodeNotFoundError, SettingsError
-from skillpager.library import Library, LibraryPage
+from skillpager.library import Library, LibraryPage, LibraryPageOptions
 from skillpager.pages.marks import omissions_of
 from skillpager.pages.render import folder_words, notice_of, skill_tag, tag_of
 from skillpager.parsing.folder import own_folder, read_own_file
 from skillpager.parsing.lines import split_lines
 from skillpager.settings import MAX_QUERY_CHARS
-from skillpager.types import Node, Page, SkillIndex, Style
+from skillpager.types import Node, Page, PageOptions, SkillIndex, Style
 
 # tokens of a reply: below what any known host cuts off (Claude Code: 25,000 of its own, claude-code#10456)
 DEFAULT_CEILING = 12_000
@@ -30,6 +31,7 @@ LEAST_CEILING = 1_000
 DEFAULT_SEARCHED, MAX_SEARCHED = 5, 50  # skills that one search returns
 # characters of a description in a list: all that the Agent Skills specification allows
 DESCRIPTION_CHARS = 1024
+FORCE_HINT = "for the page nevertheless: the same call with force=true"  # in the answer in its place
 SEARCHED_CHARS = 300  # of one in the answer to a search, which is read to choose
 
 # no file has lines with ten-digit numbers, and Python refuses to parse thousands of digits
@@ -45,11 +47,7 @@ Made = TypeVar("Made", Page, LibraryPage)
 
 @dataclass(frozen=True, slots=True)
 class ToolOptions:
-    """The most tokens of a reply, and whether to send again the nodes that a session was sent.
-
-    Raises:
-        SettingsError: The ceiling is too low for a page.
-    """
+    """The most tokens of a reply, and whether to send again the nodes that a session was sent."""
 
     ceiling: int = DEFAULT_CEILING
     resend: bool = False
@@ -149,6 +147,9 @@ class ToolCall:
             ),
         ] = "auto",
         resend: Annotated[bool, Field(description="Also send parts that you were sent before.")] = False,
+        force: Annotated[
+            bool, Field(description="A page even if the skill hardly covers the query.")
+        ] = False,
     ) -> str:
         """Load the part of a skill that a task needs; without a name, of those skills that the query needs."""  # noqa: E501  it is a text for models
         query = query.strip()
@@ -158,7 +159,7 @@ class ToolCall:
                     "Without a name load_skill makes a page for a query: say in query what you are about to "
                     "do, and leave out mode; or name a skill that list_skills shows."
                 )
-            return self._page_of_several(query, budget_tokens, fill=fill, resend=resend)
+            return self._page_of_several(query, budget_tokens, resend, fill=fill or None, force=force)
         # the other tools read on where its page ends, whoever started it
         started = self.by_user or name in self.memory.started
         likely = query if mode in ("page", "auto") else ""
@@ -168,7 +169,7 @@ class ToolCall:
         if not index.nodes and mode != "outline":
             return "This skill has no text besides its description.\n"
         if query and mode in ("page", "auto"):
-            return self._page(index, query, budget_tokens, fill=fill, resend=resend)
+            return self._page(index, query, budget_tokens, resend, fill=fill or None, force=force)
         limit = min(budget_tokens or self.options.ceiling, self.options.ceiling)
         if mode != "outline":
             page = self.library.pager.whole(
@@ -236,66 +237,54 @@ class ToolCall:
             lambda shown: _rest_mark(index, [node for _, node in rows[shown:] if node]),
         )
 
-    def _page_of_several(self, query: str, budget: int | None, *, fill: bool, resend: bool) -> str:
+    def _page_of_several(self, query: str, budget: int | None, resend: bool, **how: bool | None) -> str:
         """Return the page of the skills that a query needs, or that none seems to fit."""
         from skillpager.library.library_page import common_tag
 
-        def make(most: int | None) -> LibraryPage:
-            return self.library.page(
-                query,
-                max_tokens=most,
-                fill=fill or None,
-                style=self._style,
-                show=lambda skill: _show(skill.name),
-                folder=True,
-                known=lambda key: self._known(key, resend=resend),
-            )
-
-        page = self._within_ceiling(make, budget)
+        options = LibraryPageOptions(
+            style=self._style,
+            show=lambda skill: _show(skill.name),
+            folder=True,
+            known=lambda key: self._known(key, resend=resend),
+            hint=FORCE_HINT,
+        )
+        page = self._within_ceiling(partial(self.library.page, query, **options, **how), budget)
         for part in page.parts:
             self._send(part.key, part.page.nodes)
         tag = common_tag([self.library.index(part.skill.name) for part in page.parts])
         complete = all(part.page.complete for part in page.parts)
         return self._page_text(page, budget, tag, complete=complete)
 
-    def _page(self, index: SkillIndex, query: str, budget: int | None, *, fill: bool, resend: bool) -> str:
+    def _page(
+        self, index: SkillIndex, query: str, budget: int | None, resend: bool, **how: bool | None
+    ) -> str:
         """Return the page of a skill for a query."""
-        pager = self.library.pager
+        pager, name = self.library.pager, index.skill.name
         key = pager.pool(index).key
-
-        def make(most: int | None) -> Page:
-            return pager.page(
-                index,
-                query,
-                max_tokens=most,
-                fill=fill or None,
-                style=self._style,
-                show=_show(index.skill.name),
-                folder=True,
-                known=self._known(key, resend=resend),
-            )
-
-        page = self._within_ceiling(make, budget)
+        options = PageOptions(
+            style=self._style,
+            show=_show(name),
+            folder=True,
+            known=self._known(key, resend=resend),
+            hint=f"for a map: {_call('get_skill_outline', name=name)}; {FORCE_HINT}",
+        )
+        page = self._within_ceiling(partial(pager.page, index, query, **options, **how), budget)
         self._send(key, page.nodes)
         # a page without nodes, perhaps with marks of what was sent before, promises nothing
         complete = page.complete or not page.nodes
         return self._page_text(page, budget, skill_tag(index.skill), complete=complete)
 
-    def _within_ceiling(self, make: Callable[[int | None], Made], budget: int | None) -> Made:
+    def _within_ceiling(self, make: Callable[..., Made], budget: int | None) -> Made:
         """Return a page under the caller's budget; without one the page that ends by itself, if it fits."""
         if budget is None:
             # under a limit, strategies that do not stop by themselves would fill the page
-            page = make(None)
+            page = make()
             if page.tokens <= self.options.ceiling:
                 return page
-        return make(min(budget or self.options.ceiling, self.options.ceiling))
+        return make(max_tokens=min(budget or self.options.ceiling, self.options.ceiling))
 
     def _page_text(self, page: Page | LibraryPage, budget: int | None, tag: str, *, complete: bool) -> str:
-        """Return the text of a page, which says in its last line with what chance it suffices, if that fits.
-
-        Raises:
-            SettingsError: Nothing fits, and the caller chose the limit or there is no room for marks either.
-        """
+        """Return the text of a page, whose last line says with what chance it suffices, if that fits."""
         limit = min(budget or self.options.ceiling, self.options.ceiling)
         if page.least_tokens is not None and (limit < self.options.ceiling or not page.text):
             raise SettingsError(too_few_tokens(page.least_tokens, "budget_tokens"))
@@ -375,11 +364,7 @@ class ToolCall:
         return self._cut(notice_of(tag), rows[first - 1 : last], mark)
 
     def _cut(self, head: str, rows: Sequence[str], mark: Callable[[int], str]) -> str:
-        """Return a head and the rows that fit a reply; `mark` names the call for those from an ordinal on.
-
-        Raises:
-            SettingsError: Not even the first row fits.
-        """
+        """Return a head and the rows that fit a reply; `mark` names the call for those from an ordinal on."""
 
         def render(shown: int) -> str:
             return head + "".join(rows[:shown]) + (mark(shown) if shown < len(rows) else "")

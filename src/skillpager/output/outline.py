@@ -259,10 +259,7 @@ def explain_page(
 ) -> str:
     """Return why the nodes of a page were picked, why the next best were not, and what would change it.
 
-    Args:
-        page: The page.
-        reasons: Shares of the groups of features by node id, as `SkillPager.reasons` returns them.
-        show: Command that reads nodes when their ids follow it; named if it is not empty.
+    `reasons` are those of `SkillPager.reasons`; `show` is the command that reads nodes, if there is one.
     """
     selection = page.selection
     if page.complete or selection is None:

@@ -21,14 +21,9 @@ _LINES = re.compile(r"(?:(?P<file>[^\s:]+):)?L(\d{1,9})(?:-L?(\d{1,9}))?", re.IG
 def find_nodes(index: SkillIndex, addresses: Sequence[str]) -> list[int]:
     """Return the ordinals of the nodes at the addresses, in document order, each once.
 
-    Args:
-        index: The skill's index.
-        addresses: Node ids (`n12` or `12`), ranges of them, or line ranges (`L30-57`, and
-            `references/api.md:L3` for a file other than the first), or paths of files, separated by spaces
-            or commas; or the title of a section.
-
-    Raises:
-        NodeNotFoundError: An address is malformed, there is no node at it, or no address is given.
+    Addresses are node ids (`n12` or `12`), ranges of them, line ranges (`L30-57`, and `references/api.md:L3`
+    for a file other than the first) or paths of files, separated by spaces or commas; or the title of a
+    section. A `NodeNotFoundError` says what is wrong with one.
     """
     found: set[int] = set()
     files = {file.path for file in index.skill.files}
@@ -54,11 +49,7 @@ def find_nodes(index: SkillIndex, addresses: Sequence[str]) -> list[int]:
 
 
 def verbatim_lines(index: SkillIndex, addresses: Sequence[str]) -> tuple[SourceFile, range] | None:
-    """Return file and lines if the only address is a file, or lines without nodes, such as headings.
-
-    Raises:
-        NodeNotFoundError: The file has no such lines.
-    """
+    """Return file and lines if the only address is a file, or lines without nodes, such as headings."""
     address = addresses[0].strip(" \t\r\n,") if len(addresses) == 1 else ""
     match = _LINES.fullmatch(address)
     path = (match["file"] or index.skill.files[0].path) if match else address

@@ -1,13 +1,16 @@
 """Assemble a page within the budget: from the nodes that a strategy selects, or from a whole skill."""
 
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import fields, replace
+from typing import Any, cast
 
 from typing_extensions import TypeIs
 
 from skillpager.errors import SettingsError
-from skillpager.pages.render import END, START, PageRenderer
+from skillpager.pages.marks import END, START
+from skillpager.pages.render import PageRenderer
+from skillpager.pages.short_answer import LEAST_COVERED, MAX_TOKENS, short_answer
 from skillpager.settings import Settings
 from skillpager.types import (
     Budget,
@@ -30,35 +33,35 @@ def estimates(strategy: Strategy) -> TypeIs[EstimatingStrategy]:
 
 
 def choose_budget(options: PageOptions, settings: Settings, strategy: Strategy) -> Budget:
-    """Return the budget of a call: each limit from the options, else from the settings.
-
-    Raises:
-        SettingsError: A limit is out of range, or the strategy cannot estimate sufficiency.
-    """
-    max_nodes, max_tokens = options.get("max_nodes"), options.get("max_tokens")
-    max_nodes = settings.max_nodes if max_nodes is None else max_nodes
-    max_tokens = settings.max_tokens if max_tokens is None else max_tokens
-    for name, value in (("max_nodes", max_nodes), ("max_tokens", max_tokens)):
+    """Return the budget of a call, each limit from the options, else from the settings, if it is in range."""
+    asked = cast(Mapping[str, Any], options)
+    names = [each.name for each in fields(Budget)]
+    limits = {name: getattr(settings, name) if asked.get(name) is None else asked[name] for name in names}
+    for name in ("max_nodes", "max_tokens"):
+        value = limits[name]
         if value is not None and (not isinstance(value, int) or value < 0):
             raise SettingsError(f"{name} is {value!r}: it must be a whole number, 0 or more.")
-    asked = options.get("sufficiency")
-    sufficiency = settings.sufficiency if asked is None else asked
-    if sufficiency is not None and not (isinstance(sufficiency, (int, float)) and 0.0 < sufficiency <= 1.0):
-        raise SettingsError(f"sufficiency is {sufficiency!r}: it must be above 0 and at most 1, such as 0.9.")
-    fill = options.get("fill")
-    fill = settings.fill if fill is None else fill
+    least = limits["sufficiency"]
+    if least is not None and not (isinstance(least, (int, float)) and 0.0 < least <= 1.0):
+        raise SettingsError(f"sufficiency is {least!r}: it must be above 0 and at most 1, such as 0.9.")
     if estimates(strategy):
-        return Budget(max_nodes, max_tokens, sufficiency, fill)
-    if asked is not None:
+        return Budget(**limits)
+    if asked.get("sufficiency") is not None:
         raise SettingsError(
             f"The strategy {strategy.name} does not estimate sufficiency: leave sufficiency out, or use "
             "the strategy navigator."
         )
-    return Budget(max_nodes, max_tokens, fill=fill)
+    return Budget(**{**limits, "sufficiency": None})
 
 
 def make_page(
-    renderer: PageRenderer, strategy: Strategy, query: Query, budget: Budget, *, whole: Strategy | None = None
+    renderer: PageRenderer,
+    strategy: Strategy,
+    query: Query,
+    budget: Budget,
+    *,
+    whole: Strategy | None = None,
+    hint: str | None = None,
 ) -> Page:
     """Return the page that a strategy selects; it never exceeds `max_tokens`.
 
@@ -66,32 +69,32 @@ def make_page(
     unless the budget is to be filled.
 
     `whole` is a strategy that selects every node, used if the whole skill is within `max_tokens` and the
-    style is not `plain`; None if the budget does not allow every node.
+    style is not `plain`; None if the budget does not allow every node. `hint` is that of a short answer; None
+    for a page of what the skill hardly covers, too.
     """
     index, limit = renderer.index, budget.max_tokens
     estimated = estimates(strategy)
     fills = estimated and budget.fill and budget.sufficiency is None
-    covered = None
-    if estimated and (limit is not None or whole is not None):
-        # no picks are needed of a page that is filled, only whether the skill covers the query
-        free = Budget(max_nodes=0) if fills else replace(budget, max_tokens=None)
+    most, covered = limit, None
+    if estimated:
+        # the page that ends by itself, or at its target
+        free = replace(budget, max_tokens=None, fill=budget.fill and not fills)
         selection = strategy.select(index, query, budget=free, meter=_meter(renderer, None))
         covered = selection.covered
-        if not fills and limit is not None:
-            selection = replace(selection, budget=replace(selection.budget, max_tokens=limit))
-            page = renderer.render([pick.node.ordinal for pick in selection.picks], selection=selection)
-            if page.tokens <= limit:
+        selection = replace(selection, budget=replace(selection.budget, max_tokens=limit))
+        if hint is not None and _is_hardly_covered(renderer, covered):
+            return short_answer(renderer, selection, hint, limit)
+        page = renderer.render([pick.node.ordinal for pick in selection.picks], selection=selection)
+        if limit is None or page.tokens <= limit:
+            if not fills:
                 return _with_chance(page, len(selection.picks))
+            most = None if limit is None else _room_to_fill(renderer, selection, limit)
     entire = None if whole is None else _whole_page(renderer, whole, query, budget, covered)
     if entire is not None:
         return replace(entire, sufficiency=1.0 if estimated else None)
     meter = _meter(renderer, limit, covered)
-    if fills and limit is not None:
-        most = _room_to_fill(renderer, strategy, query, budget)
-        selection = strategy.select(index, query, budget=replace(budget, max_tokens=most), meter=meter)
-        selection = replace(selection, budget=replace(selection.budget, max_tokens=limit))
-    else:
-        selection = strategy.select(index, query, budget=budget, meter=meter)
+    selection = strategy.select(index, query, budget=replace(budget, max_tokens=most), meter=meter)
+    selection = replace(selection, budget=replace(selection.budget, max_tokens=limit))
     chosen = [pick.node.ordinal for pick in selection.picks]
     page = renderer.render(chosen, selection=selection)
     while limit is not None and page.tokens > limit:
@@ -103,6 +106,12 @@ def make_page(
     if limit is not None and not page.nodes:
         page = replace(page, least_tokens=_least_tokens(renderer, selection))
     return _with_chance(page, len(chosen)) if estimated else page
+
+
+def _is_hardly_covered(renderer: PageRenderer, covered: float | None) -> bool:
+    """Return whether a query gets a short answer; not of a shorter skill, nor in style `plain`."""
+    is_long = renderer.index.full_tokens > MAX_TOKENS and renderer.style is not Style.PLAIN
+    return is_long and covered is not None and covered < LEAST_COVERED
 
 
 def _meter(renderer: PageRenderer, limit: int | None, covered: float | None = None) -> TokenMeter:
@@ -129,21 +138,15 @@ def _whole_page(
     return page if limit is None or page.tokens <= limit else None
 
 
-def _room_to_fill(renderer: PageRenderer, strategy: Strategy, query: Query, budget: Budget) -> int:
-    """Return what the parts of a filled page may add up to, so that it holds that which is not filled.
+def _room_to_fill(renderer: PageRenderer, selection: Selection, limit: int) -> int:
+    """Return what the parts of a filled page may add up to, so that it holds those of one that is not.
 
-    That is more than `max_tokens` if such a page is within it only as a whole: its parts take more tokens.
+    That is more than `limit` if that page is within it only as a whole: its parts take more tokens.
     """
-    limit = budget.max_tokens or 0
-    free = replace(budget, max_tokens=None, fill=False)
-    selection = strategy.select(renderer.index, query, budget=free, meter=_meter(renderer, None))
-    ordinals = [pick.node.ordinal for pick in selection.picks]
-    if renderer.render(ordinals, selection=selection).tokens > limit:
-        return limit
     meter = PageMeter(renderer, covered=selection.covered)
     most = limit
-    for ordinal in ordinals:
-        meter.add(ordinal)
+    for pick in selection.picks:
+        meter.add(pick.node.ordinal)
         most = max(most, meter.tokens)  # a pick that closes a gap may make the page shorter
     return most
 

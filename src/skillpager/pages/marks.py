@@ -8,6 +8,9 @@ from itertools import groupby
 from skillpager.display_text import line_range, one_line, quoted_place
 from skillpager.types import Node, Omission, SkillIndex, Span
 
+# the ends of a page: before its first node, after its last
+START, END = -1, -2
+
 # a node id and a file name, as used in addresses
 _NODE_ID = re.compile(r"n\d+")
 _FILE_NAME = re.compile(r"[^\s:,\[\]]+")
@@ -17,7 +20,7 @@ MAX_TITLES = 4
 TITLE_CHARS = 60
 LEAST_NAMED_LINES = 10  # shorter parts need no names besides their lines
 MAX_NAMELESS_LINES = 25  # longer parts are named by their first words, if nothing introduces them
-_ROUND_BRACKETS = str.maketrans("[]", "()")
+ROUND_BRACKETS = str.maketrans("[]", "()")
 
 MIN_FILES = 3  # fewer have marks of their own, with lines and sections
 MAX_TITLED = 6  # so many are named with their titles, more by folder
@@ -57,7 +60,7 @@ def mark_of(index: SkillIndex, omission: Omission, titles: Sequence[str], tag: s
     if omission.known:
         return f"[…{tag} {place}, sent earlier]"
     # no title can end the mark
-    named = [one_line(title, TITLE_CHARS).translate(_ROUND_BRACKETS) for title in titles[:MAX_TITLES]]
+    named = [one_line(title, TITLE_CHARS).translate(ROUND_BRACKETS) for title in titles[:MAX_TITLES]]
     if len(titles) > MAX_TITLES:
         named.append("…")
     return f"[…{tag} {place}: {'; '.join(named)}]" if named else f"[…{tag} {place}]"
@@ -157,7 +160,7 @@ def files_mark(files: Sequence[tuple[str, str]], tag: str) -> str:
     named = []
     if len(files) <= MAX_TITLED:
         for path, words in files:
-            plain = one_line(words, WORDS_CHARS).translate(_ROUND_BRACKETS)
+            plain = one_line(words, WORDS_CHARS).translate(ROUND_BRACKETS)
             named.append(f"{quoted_place(path)}: {plain}" if plain else quoted_place(path))
     else:
         folders: dict[str, list[str]] = {}
@@ -178,3 +181,33 @@ def words_of_files(index: SkillIndex) -> dict[str, str]:
         said = file.description.replace(file.path, "").strip(" -–—:;,.|")
         words.setdefault(file.path, []).extend([said] if said else [])
     return {path: "; ".join(found) for path, found in words.items()}
+
+
+def whole_text(index: SkillIndex, tag: str = "") -> str:
+    """Return the whole skill without front matter; each file but the first begins with its name."""
+    return source_between(index, START, END, tag).strip("\r\n") + "\n"
+
+
+def source_between(index: SkillIndex, before: int, after: int, tag: str) -> str:
+    """Return the source between two nodes, with its name wherever a new file begins."""
+    paths = [file.path for file in index.skill.files]
+    first = index.nodes[before].span if before >= 0 else None
+    last = index.nodes[after].span if after >= 0 else None
+    number = paths.index(first.file) if first else 0
+    stop = paths.index(last.file) + 1 if last else None
+    text = ""
+    for file in index.skill.files[number:stop]:
+        start = first.end if first and file.path == first.file else file.body_start
+        end = last.start if last and file.path == last.file else len(file.text)
+        source = file.text[start:end]
+        if file.path != paths[number]:
+            text = f"{text.rstrip()}\n\n{file_mark(file.path, tag, file.same_as)}\n\n"
+            source = source.lstrip("\r\n")
+        text += "" if file.same_as else source
+    return text
+
+
+def file_mark(path: str, tag: str, same_as: str = "") -> str:
+    """Return the line that names a file where its text begins, or where that of a copy is left out."""
+    same = f", same text as {quoted_place(same_as)}" if same_as else ""
+    return f"[file{tag}: {quoted_place(path)}{same}]"

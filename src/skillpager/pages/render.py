@@ -23,15 +23,20 @@ from pathlib import Path
 
 from skillpager.display_text import chance_words, is_plain, quoted_place
 from skillpager.pages.marks import (
+    END,
     MIN_FILES,
+    START,
     command_for,
     covers,
+    file_mark,
     files_mark,
     introduction,
     mark_of,
     omissions_of,
     part_names,
     read_address,
+    source_between,
+    whole_text,
     words_of_files,
 )
 from skillpager.sections import heading_paths
@@ -50,12 +55,10 @@ from skillpager.types import (
     TokenCounter,
 )
 
-# the ends of a page: before its first node, after its last
-START, END = -1, -2
-
 # below this estimated chance that the skill answers the query a page says so in its first line; the chance is
 # calibrated, so the line is more often right than wrong
 LEAST_COVERED = 0.5
+HINT = "for the page nevertheless: `force`"  # where there is none
 
 # text that a reader could take for a mark, the name of a file or a legend: `[… L2`, `[... 9 tokens`, `[… cut
 # here`, `[file:`, `[Page of skill`, with or without a tag; `[...rest]` of a program is none
@@ -113,7 +116,7 @@ class PageRenderer:
         self.counter = counter
         self.style = style
         # a command that is no line of text, such as one with the path of an oddly named folder, breaks marks
-        self._show = show if is_plain(show) else ""
+        self.show = show if is_plain(show) else ""
         self._folder = folder
         self._known: frozenset[int] = frozenset()  # ordinals of nodes that the reader has
         self._part_tag = part_tag
@@ -148,10 +151,11 @@ class PageRenderer:
         text = ("" if self.style is Style.PLAIN else named) + "".join(lines)
         return replace(self._page([], [_Joint(text)], None), complete=False)
 
-    def empty(self, selection: Selection | None) -> Page:
+    def empty(self, selection: Selection | None, least_tokens: int | None = None) -> Page:
         """Return the page for a budget that is too small even for marks: no text, everything omitted."""
         page = self._page([], [_Joint("", omitted=omissions_of(self.index.nodes, self._known))], selection)
-        return replace(page, complete=False)  # nothing is shown of a skill of headings either
+        # nothing is shown of a skill of headings either
+        return replace(page, complete=False, least_tokens=least_tokens)
 
     def knowing(self, known: frozenset[int]) -> "PageRenderer":
         """Return a renderer of the same index for a reader who has these nodes already."""
@@ -232,33 +236,46 @@ class PageRenderer:
             covered=covered,
         )
 
+    def short_answer(self, about: str, hint: str, selection: Selection) -> Page:
+        """Return what is shown in place of a page: `about` the skill, and how it is read."""
+        legend = f"[In place of a page{self.tag}: what the skill is about; {hint}]\n\n"
+        text = self._framed_text(about, legend, selection.covered, complete=False)
+        return replace(self.empty(selection), text=text, tokens=self.counter.count(text), sufficiency=0.0)
+
+    @property
+    def outermost_titles(self) -> Sequence[str]:
+        """Titles of the outermost sections in document order, without those of whole files."""
+        return [*dict.fromkeys(path[0].title for path in self._paths if path and path[0].title)]
+
     def _frame(self, body: str, omitted: Sequence[Omission], covered: float | None) -> str:
         """Return a page with its legend, its tags or both; with a notice if `covered` is low."""
-        if self.style is Style.PLAIN:
-            return body
         name, rule = self.index.skill.name, rule_of(self.tag)
         # in style `xml` the element says the name
         is_part = self._part_tag is not None and self.style is Style.MARKED
-        legend, flag = "", ' complete="true"'
+        legend = ""
         quoted = f"skill {json.dumps(name, ensure_ascii=False)}"  # a quote in the name does not end it
         folder = f" in {self._folder}" if self._folder else ""
         if omitted:
-            read = read_address(self.index, omitted) if self._show else ""
-            how = f"; read: {command_for(self._show, read)}" if read else ""
-            named = re.search(rf"(?<!\w){re.escape(name)}(?!\w)", self._show)  # by the command
+            read = read_address(self.index, omitted) if self.show else ""
+            how = f"; read: {command_for(self.show, read)}" if read else ""
+            named = re.search(rf"(?<!\w){re.escape(name)}(?!\w)", self.show)  # by the command
             about = "a skill" if named and not is_part else quoted
             legend = f"[Page{self.tag} of {about}{folder}.{rule} […{self.tag}] = omitted lines{how}]\n\n"
-            flag = ""
         elif self.tag or is_part:
             legend = f"[Page{self.tag} of {quoted}{folder}: the whole.{rule}]\n\n"
         elif folder:
             legend = f"[Skill folder{self.tag}: {self._folder}]\n\n"
+        return self._framed_text(body, legend, covered, complete=not omitted)
+
+    def _framed_text(self, body: str, legend: str, covered: float | None, *, complete: bool) -> str:
+        if self.style is Style.PLAIN:
+            return body
         if said := not_covered(covered):
             legend = f"[This skill{self.tag} {said}.]\n\n{legend}"
         if self.style is Style.MARKED:
             return legend + body
-        inner = self._escaped(legend + body.rstrip())
-        return f'<skill_content name="{escape(name)}"{flag}>\n{inner}\n</skill_content>'
+        inner, flag = self._escaped(legend + body.rstrip()), ' complete="true"' if complete else ""
+        return f'<skill_content name="{escape(self.index.skill.name)}"{flag}>\n{inner}\n</skill_content>'
 
     def _make_joint(self, before: int, after: int) -> _Joint:
         hidden = self.index.nodes[before + 1 : None if after == END else after]
@@ -414,33 +431,3 @@ def not_covered(covered: float | None) -> str:
     if covered is None or covered >= LEAST_COVERED:
         return ""
     return f"seems not to cover the query (chance {chance_words(covered)})"
-
-
-def whole_text(index: SkillIndex, tag: str = "") -> str:
-    """Return the whole skill without front matter; each file but the first begins with its name."""
-    return source_between(index, START, END, tag).strip("\r\n") + "\n"
-
-
-def source_between(index: SkillIndex, before: int, after: int, tag: str) -> str:
-    """Return the source between two nodes, with its name wherever a new file begins."""
-    paths = [file.path for file in index.skill.files]
-    first = index.nodes[before].span if before >= 0 else None
-    last = index.nodes[after].span if after >= 0 else None
-    number = paths.index(first.file) if first else 0
-    stop = paths.index(last.file) + 1 if last else None
-    text = ""
-    for file in index.skill.files[number:stop]:
-        start = first.end if first and file.path == first.file else file.body_start
-        end = last.start if last and file.path == last.file else len(file.text)
-        source = file.text[start:end]
-        if file.path != paths[number]:
-            text = f"{text.rstrip()}\n\n{file_mark(file.path, tag, file.same_as)}\n\n"
-            source = source.lstrip("\r\n")
-        text += "" if file.same_as else source
-    return text
-
-
-def file_mark(path: str, tag: str, same_as: str = "") -> str:
-    """Return the line that names a file where its text begins, or where that of a copy is left out."""
-    same = f", same text as {quoted_place(same_as)}" if same_as else ""
-    return f"[file{tag}: {quoted_place(path)}{same}]"

@@ -80,6 +80,7 @@ def page_by(
         strategy=chosen,
         mmr_lambda=method.mmr_lambda,
         style=style,
+        force=True,  # what is measured are pages
     )
     return replace(page, full_tokens=index.full_tokens), time.perf_counter() - start
 
