@@ -155,7 +155,6 @@ def ask(
             style=style,
             folder=True,
             force=force,
-            hint=session.force_hint(),
             show=lambda skill: show_command(skill, options, by_path=bool(folders)),
             progress=progress,
         )

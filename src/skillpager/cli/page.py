@@ -1,4 +1,4 @@
-"""`skillpager page`, `outline`, `show` and `graph`: a page, a map, some nodes and the edges of one skill."""
+"""`skillpager page`, `outline` and `show`: a page, a map and some nodes of one skill."""
 
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Annotated
@@ -27,7 +27,7 @@ from skillpager.types import SkillIndex
 if TYPE_CHECKING:
     from skillpager.pager import SkillPager
 
-SNIPPET_CHARS = 40
+FORCE_HINT = "for a map: outline in place of show; for the page nevertheless: --force"
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,9 +101,8 @@ def page(
         print_map(pager, session.load_skill(pager, source), skill, options, "", as_json=as_json)
         return
     show = session.node_command("show", skill, options)
-    hint = session.force_hint(session.node_command("outline", skill, options))
     made = pager.page(
-        source, query, **asdict(picked), style=style, show=show, folder=True, force=force, hint=hint
+        source, query, **asdict(picked), style=style, show=show, folder=True, force=force, hint=FORCE_HINT
     )
     # strategies that estimate no needs have no reasons, and a skill that fits the budget has no picks
     picks = made.selection.picks if made.selection else ()

@@ -164,11 +164,6 @@ def node_command(name: str, skill: str, options: PagerOptions, *flags: str) -> s
     return subprocess.list2cmdline(words) if sys.platform == "win32" else shlex.join(words)
 
 
-def force_hint(outline: str = "") -> str:
-    """Return what a short answer says of the command that prints a map, if there is one, and of --force."""
-    return f"{f'for a map: {outline}; ' if outline else ''}for the page nevertheless: --force"
-
-
 def note_estimates(counter: TokenCounter) -> None:
     """Print a note if token counts are estimates."""
     if not counter.exact:

@@ -39,7 +39,6 @@ class LibraryPageOptions(TypedDict, total=False):
         sufficiency: The chance that all parts hold what is needed of their skills.
         style: Style `plain` has no names of skills.
         force: Whether the page is of the nearest skill if none fits.
-        hint: What the answer says of how to get it if none fits.
         show: Returns the command that reads lines of a skill; see `show` of `PageOptions`.
         known: Returns the ids of the nodes of an index that the reader has, given its key.
         progress: As for `Library.route`.
@@ -56,7 +55,6 @@ class LibraryPageOptions(TypedDict, total=False):
     show: Callable[[FoundSkill], str]
     folder: bool
     force: bool
-    hint: str
     known: Callable[[str], Collection[str]]
     progress: Progress
 
@@ -159,7 +157,7 @@ def make_library_page(
     if not chosen:
         passed_over = (RefusalReason.UNREADABLE, RefusalReason.USER_ONLY)
         nearest = [each.skill for each in refused if each.reason not in passed_over][:NEAREST_SKILLS]
-        named = f"; the nearest are {_names(nearest)}; {options.get('hint', HINT)}" if nearest else ""
+        named = f"; the nearest are {_names(nearest)}; {HINT}" if nearest else ""
         searched = "1 skill" if found.searched == 1 else f"{found.searched} skills"
         line = f"[No skill fits the query: {searched} searched{named}.]\n"
         text = line if maker.fits(line) else ""
@@ -247,7 +245,7 @@ class _PageMaker:
                 chosen.append(routed)
         if self._options.get("force") and not chosen:
             chosen = [routed for routed in route.skills if routed.skill in self._indexes][:1]
-            refused = [each for each in refused if each.skill not in [routed.skill for routed in chosen]]
+            refused = [each for each in refused if [each.skill] != [routed.skill for routed in chosen]]
         return chosen, refused
 
     def _index(self, skill: FoundSkill) -> SkillIndex:

@@ -10,19 +10,19 @@ from bisect import bisect_right
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import Field
 
 from skillpager.display_text import chance_words, snippet, too_few_tokens
 from skillpager.errors import NodeNotFoundError, SettingsError
-from skillpager.library import Library, LibraryPage, LibraryPageOptions
+from skillpager.library import Library, LibraryPage
 from skillpager.pages.marks import omissions_of
 from skillpager.pages.render import folder_words, notice_of, skill_tag, tag_of
 from skillpager.parsing.folder import own_folder, read_own_file
 from skillpager.parsing.lines import split_lines
 from skillpager.settings import MAX_QUERY_CHARS
-from skillpager.types import Node, Page, PageOptions, SkillIndex, Style
+from skillpager.types import Node, Page, SkillIndex, Style
 
 # tokens of a reply: below what any known host cuts off (Claude Code: 25,000 of its own, claude-code#10456)
 DEFAULT_CEILING = 12_000
@@ -31,7 +31,7 @@ LEAST_CEILING = 1_000
 DEFAULT_SEARCHED, MAX_SEARCHED = 5, 50  # skills that one search returns
 # characters of a description in a list: all that the Agent Skills specification allows
 DESCRIPTION_CHARS = 1024
-FORCE_HINT = "for the page nevertheless: the same call with force=true"  # in the answer in its place
+FORCE_HINT = "for a map: get_skill_outline; for the page nevertheless: the same call with force=true"
 SEARCHED_CHARS = 300  # of one in the answer to a search, which is read to choose
 
 # no file has lines with ten-digit numbers, and Python refuses to parse thousands of digits
@@ -237,38 +237,25 @@ class ToolCall:
             lambda shown: _rest_mark(index, [node for _, node in rows[shown:] if node]),
         )
 
-    def _page_of_several(self, query: str, budget: int | None, resend: bool, **how: bool | None) -> str:
+    def _page_of_several(self, query: str, budget: int | None, resend: bool, **how: Any) -> str:
         """Return the page of the skills that a query needs, or that none seems to fit."""
         from skillpager.library.library_page import common_tag
 
-        options = LibraryPageOptions(
-            style=self._style,
-            show=lambda skill: _show(skill.name),
-            folder=True,
-            known=lambda key: self._known(key, resend=resend),
-            hint=FORCE_HINT,
-        )
-        page = self._within_ceiling(partial(self.library.page, query, **options, **how), budget)
+        how |= {"show": lambda skill: _show(skill.name), "known": lambda key: self._known(key, resend=resend)}
+        make = partial(self.library.page, query, style=self._style, folder=True, **how)
+        page = self._within_ceiling(make, budget)
         for part in page.parts:
             self._send(part.key, part.page.nodes)
         tag = common_tag([self.library.index(part.skill.name) for part in page.parts])
         complete = all(part.page.complete for part in page.parts)
         return self._page_text(page, budget, tag, complete=complete)
 
-    def _page(
-        self, index: SkillIndex, query: str, budget: int | None, resend: bool, **how: bool | None
-    ) -> str:
+    def _page(self, index: SkillIndex, query: str, budget: int | None, resend: bool, **how: Any) -> str:
         """Return the page of a skill for a query."""
-        pager, name = self.library.pager, index.skill.name
-        key = pager.pool(index).key
-        options = PageOptions(
-            style=self._style,
-            show=_show(name),
-            folder=True,
-            known=self._known(key, resend=resend),
-            hint=f"for a map: {_call('get_skill_outline', name=name)}; {FORCE_HINT}",
-        )
-        page = self._within_ceiling(partial(pager.page, index, query, **options, **how), budget)
+        key = self.library.pager.pool(index).key
+        how |= {"show": _show(index.skill.name), "known": self._known(key, resend=resend), "hint": FORCE_HINT}
+        make = partial(self.library.pager.page, index, query, style=self._style, folder=True, **how)
+        page = self._within_ceiling(make, budget)
         self._send(key, page.nodes)
         # a page without nodes, perhaps with marks of what was sent before, promises nothing
         complete = page.complete or not page.nodes
