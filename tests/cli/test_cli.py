@@ -30,6 +30,7 @@ from openai_server import OpenAIServer, Reply, openai_server  # noqa: F401
 from skillpager import SkillPager
 from skillpager.cli import views
 from skillpager.cli.messages import MAX_WARNINGS
+from skillpager.cli.page import FORCE_HINT
 from skillpager.encoders.openai import TIMEOUT
 from skillpager.errors import install_command
 from skillpager.json_types import to_json
@@ -153,13 +154,12 @@ def test_page_for_a_query_that_the_skill_seems_not_to_cover_says_so(skillpager: 
 
 
 def test_page_for_a_query_that_the_skill_hardly_covers_is_a_short_answer(skillpager: Run) -> None:
-    asked = ("page", POSTGRES, "How do I bake sourdough bread?")
-    done = skillpager(*asked)
-    assert done.code == 0
-    assert f"; for a map: skillpager outline {POSTGRES}; for the page nevertheless: --force]" in done.out
-    assert re.fullmatch(r"the skill seems not to cover the query \(chance \d %\)\n", done.err)
-    assert "To change it: ask for --force." in skillpager(*asked, "--explain").err
-    assert "[Page of a skill." in skillpager(*asked, "--force").out
+    done = skillpager("page", POSTGRES, "How do I bake sourdough bread?", "--explain")
+    assert f"about; to read lines: skillpager show {POSTGRES} L13; {FORCE_HINT}]\n" in done.out
+    assert (done.code, "To change it: ask for --force.\nthe skill seems not" in done.err) == (0, True)
+    assert (
+        "[Page of a skill." in skillpager("page", POSTGRES, "How do I bake sourdough bread?", "--force").out
+    )
 
 
 def test_explain_says_on_stderr_why_even_when_quiet(skillpager: Run, library: SkillPager) -> None:

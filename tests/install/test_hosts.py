@@ -336,11 +336,8 @@ def test_entry_of_an_address_becomes_one_of_a_command() -> None:
     nested: JsonValue = {"disabled": True, "transport": now}
     assert server_entry(BY_NAME["cline"], COMMAND, now=nested) == {"disabled": True, "transport": plain}
     other: JsonValue = {"command": "npx", "args": ["mcp", "docs"], "env": {"A": "b"}}
-    assert server_entry(BY_NAME["zed"], COMMAND, now=other) == {
-        "command": COMMAND[0],
-        "args": ["mcp"],
-        "env": {"A": "b"},
-    }
+    entry = {"command": COMMAND[0], "args": ["mcp"], "env": {"A": "b"}}
+    assert server_entry(BY_NAME["zed"], COMMAND, now=other) == entry
 
 
 def test_file_of_another_name_is_changed_if_it_is_the_only_one(tmp_path: Path) -> None:

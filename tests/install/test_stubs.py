@@ -203,6 +203,8 @@ def test_stub_is_written_anew_but_no_skill_is_replaced(tmp_path: Path) -> None:
     assert file.read_text() == made("postgres-backup")
     write_stub(POSTGRES, tmp_path, force=True)
     assert stub_of(read_skill(file).metadata) == str(POSTGRES)
+    with raises(SkillError):
+        write_stub(file.parent, tmp_path / "out")
     file.write_bytes(b"\xff")
     with raises(SkillError):
         write_stub(POSTGRES, tmp_path)
@@ -235,12 +237,6 @@ def test_path_that_hosts_would_misread_is_told(name: str, tmp_path: Path) -> Non
         write_stub(tmp_path / name, tmp_path / "out")
 
 
-def test_stub_of_a_stub_is_refused(tmp_path: Path) -> None:
-    file = write_stub(POSTGRES, tmp_path)
-    with raises(SkillError):
-        write_stub(file.parent, tmp_path / "out")
-
-
 def test_discovery_leaves_stubs_out(tmp_path: Path, hashing_pager: SkillPager) -> None:
     write_stub(POSTGRES, tmp_path)
     assert discover([tmp_path]) == []
@@ -252,18 +248,14 @@ def test_discovery_leaves_stubs_out(tmp_path: Path, hashing_pager: SkillPager) -
 
 @given(st.text(min_size=1, max_size=80).filter(lambda text: text.strip() and text.isprintable()))
 def test_any_description_is_kept(description: str) -> None:
-    skill = Skill("fine", description.strip(), {}, (), None)
-    text = stub_text(skill, Path("/skills/fine/SKILL.md"), end="SKILLPAGER_x", max_tokens=10)
-    front, _, body = text.removeprefix("---\n").partition("\n---\n")
-    assert yaml.safe_load(front)["description"] == skill.description
+    told = description.strip()
+    skills = [Skill("fine", text, {}, (), None) for text in (told, "d")]
+    file = Path("/skills/fine/SKILL.md")
+    texts = [stub_text(skill, file, end="SKILLPAGER_x", max_tokens=10) for skill in skills]
+    (front, body), (_, other) = (text.removeprefix("---\n").split("\n---\n", 1) for text in texts)
+    assert yaml.safe_load(front)["description"] == told
     assert body.count("$ARGUMENTS") == 1
-    assert (
-        description.strip() in ("`", "!", "$")
-        or body
-        == stub_text(
-            Skill("fine", "d", {}, (), None), Path("/skills/fine/SKILL.md"), end="SKILLPAGER_x", max_tokens=10
-        ).partition("\n---\n")[2]
-    )
+    assert told in ("`", "!", "$") or body == other
 
 
 def test_end_of_the_query_differs_from_stub_to_stub(tmp_path: Path) -> None:

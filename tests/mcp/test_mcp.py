@@ -211,6 +211,9 @@ def test_a_skill_without_text_says_so(hashing_pager: SkillPager, tmp_path: Path)
 # ---- what is wrong
 
 
+BISECT = {"name": "git-bisect"}
+
+
 @pytest.mark.parametrize("tool", [tool.__name__ for tool in TOOLS])
 @pytest.mark.parametrize("era", ERAS)
 def test_unknown_arguments_are_refused(server: SkillServer, tool: str, era: str) -> None:
@@ -224,12 +227,8 @@ def test_unknown_arguments_are_refused(server: SkillServer, tool: str, era: str)
     [
         ("get_skill_outline", {}, "The argument 'name' is missing. The arguments are name, nodes, file."),
         ("load_skill", {"name": 3}, "Name is 3, but it must be a valid string"),
-        (
-            "load_skill",
-            {"name": "git-bisect", "budget_tokens": "9k"},
-            "Budget_tokens is '9k', but it must be",
-        ),
-        ("load_skill", {"name": "git-bisect", "mode": "all"}, "'auto', 'page', 'outline' or 'full'"),
+        ("load_skill", {**BISECT, "budget_tokens": "9k"}, "Budget_tokens is '9k', but it must be"),
+        ("load_skill", {**BISECT, "mode": "all"}, "'auto', 'page', 'outline' or 'full'"),
         (
             "load_skill",
             {"name": "git-bisct"},
@@ -237,24 +236,20 @@ def test_unknown_arguments_are_refused(server: SkillServer, tool: str, era: str)
         ),
         ("load_skill", {"name": str(SAMPLES / "git-bisect")}, "There is no skill named '/"),
         ("load_skill", {"name": "../skills/git-bisect"}, "There is no skill named '../"),
-        (
-            "load_skill",
-            {"name": "git-bisect", "mode": "full", "budget_tokens": 5},
-            "Nothing fits: the smallest page",
-        ),
-        ("load_skill", {"name": "git-bisect", "mode": "outline", "budget_tokens": 5}, "Nothing fits into"),
-        ("read_skill_nodes", {"name": "git-bisect"}, "Give exactly one of ids, section, lines"),
-        ("read_skill_nodes", {"name": "git-bisect", "ids": "n1", "lines": "3"}, "Give exactly one of"),
-        ("read_skill_nodes", {"name": "git-bisect", "ids": " "}, "No node is named"),
-        ("read_skill_nodes", {"name": "git-bisect", "lines": "one"}, "'one' is not a range of lines"),
-        ("read_skill_nodes", {"name": "git-bisect", "lines": "9" * 5_000}, "is not a range of lines"),
+        ("load_skill", {**BISECT, "mode": "full", "budget_tokens": 5}, "Nothing fits: the smallest page"),
+        ("load_skill", {**BISECT, "mode": "outline", "budget_tokens": 5}, "Nothing fits into"),
+        ("read_skill_nodes", BISECT, "Give exactly one of ids, section, lines"),
+        ("read_skill_nodes", {**BISECT, "ids": "n1", "lines": "3"}, "Give exactly one of"),
+        ("read_skill_nodes", {**BISECT, "ids": " "}, "No node is named"),
+        ("read_skill_nodes", {**BISECT, "lines": "one"}, "'one' is not a range of lines"),
+        ("read_skill_nodes", {**BISECT, "lines": "9" * 5_000}, "is not a range of lines"),
         (
             "read_skill_nodes",
-            {"name": "git-bisect", "file": "SKILL.md", "lines": "9" * 5_000},
+            {**BISECT, "file": "SKILL.md", "lines": "9" * 5_000},
             "are no lines of 'SKILL.md'",
         ),
         ("load_skill", {"query": "q" * 8_001}, "it must have at most 8000 characters"),
-        ("read_skill_nodes", {"name": "git-bisect", "lines": "900"}, "There are no lines 'L900-900'"),
+        ("read_skill_nodes", {**BISECT, "lines": "900"}, "There are no lines 'L900-900'"),
         ("find_skills", {"query": "x"}, "There is no tool 'find_skills': there are list_skills, "),
         ("search_skills", {"query": " "}, "The query is empty: say in a sentence"),
         ("search_skills", {"query": "x", "k": 0}, "K is 0, but it must be greater than or equal to 1"),
@@ -298,10 +293,6 @@ def test_marks_name_only_tools_that_are_registered_and_what_they_name_can_be_rea
         assert addresses or text == pager.whole(SAMPLES / name).text
         for address in addresses:
             assert text_of(answer(server, "read_skill_nodes", name=name, ids=address))
-        for file in re.findall(r'file="(\S+)"\)`', text):
-            outline = text_of(answer(server, "get_skill_outline", name=name, file=file))
-            assert outline.splitlines()[1] == file
-            assert text_of(answer(server, "read_skill_nodes", name=name, ids=file)).count("\n") > 3
 
 
 def test_what_a_user_set_to_plain_is_marked_all_the_same(pager: SkillPager) -> None:

@@ -39,10 +39,8 @@ def test_the_mark_of_many_files(files: list[tuple[str, str]], mark: str | None) 
 def skill_of(*texts: str) -> list[tuple[str, str]]:
     """Return a SKILL.md that mentions a file for each text."""
     lines = "".join(f"- `refs/{n}.md`: read this for part {n}.\n" for n in range(len(texts)))
-    return [
-        ("SKILL.md", f"# S\n\nRead:\n\n{lines}"),
-        *((f"refs/{n}.md", text) for n, text in enumerate(texts)),
-    ]
+    files = [(f"refs/{n}.md", text) for n, text in enumerate(texts)]
+    return [("SKILL.md", f"# S\n\nRead:\n\n{lines}"), *files]
 
 
 TEXTS = [f"# File {n}\n\nFirst of {n}.\n\n## Part\n\nSecond of {n}.\n" for n in range(9)]
@@ -71,20 +69,14 @@ def test_every_page_of_many_files_says_what_it_left_out(
 
 
 def test_every_line_of_every_file_can_be_read(quick_pager: SkillPager) -> None:
-    files = [
-        *skill_of(*TEXTS),
-        ("AGENTS.md", TEXTS[0]),
-        ("two words.md", "Text.\n"),
-        ("only.md", "# Only a title"),
-    ]
+    others = [("AGENTS.md", TEXTS[0]), ("two words.md", "Text.\n"), ("only.md", "# Only a title")]
+    files = [*skill_of(*TEXTS), *others]
     index = quick_pager.index(skill_from_files(files))
     for path, text in files:
         shown = quick_pager.expand(index, path).text
         assert all(line in shown for line in text.splitlines())
-    assert (
-        quick_pager.expand(index, "refs/1.md AGENTS.md").nodes
-        == quick_pager.expand(index, "refs/1.md:L1-9").nodes
-    )
+    both, lines = (quick_pager.expand(index, named) for named in ("refs/1.md AGENTS.md", "refs/1.md:L1-9"))
+    assert both.nodes == lines.nodes
     copy = quick_pager.expand(index, "AGENTS.md:L3-5")
     assert copy.text == "[file: AGENTS.md, same text as refs/0.md]\n\nFirst of 0.\n\n## Part\n"
     assert quick_pager.expand(index, "AGENTS.md:L3-5", style="plain").text == "First of 0.\n\n## Part\n"
@@ -107,10 +99,7 @@ def test_an_outline_names_the_files_of_a_large_skill(quick_pager: SkillPager, tm
     assert all(f"\nrefs/{n}.md " in made for n in range(70))
     assert "to see its sections: `outline s refs/69.md`" in made
     of_file = quick_pager.outline(index, file="refs/69.md").splitlines()
-    assert of_file[1:4] == [
-        "refs/69.md",
-        "  File 69 L1",
-        f"    P0 L3-5 {index.nodes[-40].tokens}t: 1 {index.nodes[-40].type}",
-    ]
+    first = index.nodes[-40]
+    assert of_file[1:4] == ["refs/69.md", "  File 69 L1", f"    P0 L3-5 {first.tokens}t: 1 {first.type}"]
     with raises(NodeNotFoundError):
         quick_pager.outline(index, file="none.md")

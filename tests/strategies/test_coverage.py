@@ -11,6 +11,7 @@ from conftest import SAMPLES
 from golden import QUERIES
 from skillpager import SkillPager
 from skillpager.pages.render import LEAST_COVERED as LEAST_SURE
+from skillpager.pages.render import not_covered
 from skillpager.pages.short_answer import LEAST_COVERED, MAX_TOKENS
 from skillpager.parsing.skill import skill_from_text
 from skillpager.strategies.navigator.features import COVERAGE_NAMES, IndexFeatures, coverage_signals
@@ -197,8 +198,6 @@ def test_nothing_is_said_of_a_query_that_may_be_covered_or_of_a_plain_page(pager
 
 
 def test_no_chance_is_told_as_none() -> None:
-    from skillpager.pages.render import not_covered
-
     assert not_covered(0.004) == "seems not to cover the query (chance under 1 %)"
     assert not_covered(0.0) == not_covered(0.004)
     assert not_covered(0.06) == "seems not to cover the query (chance 6 %)"

@@ -50,8 +50,7 @@ class Change:
 def plan_install(host: Host, file: Path, entry: JsonValue, *, private: bool = False) -> Change:
     """Return the change that adds the entry, or puts it in the place of the one that is there.
 
-    A new file that is `private` is readable for the user alone: agents keep keys in the user's file. A file
-    that cannot be read or parsed is a `SettingsError`.
+    A new file that is `private` is readable for the user alone: agents keep keys in the user's file.
     """
     path, before = current_text(file)
     with located(path):
@@ -63,10 +62,7 @@ def plan_install(host: Host, file: Path, entry: JsonValue, *, private: bool = Fa
 
 
 def plan_uninstall(host: Host, file: Path) -> Change:
-    """Return the change that removes the entry, and what is empty without it.
-
-    A file that cannot be read or parsed is a `SettingsError`.
-    """
+    """Return the change that removes the entry, and what is empty without it."""
     path, before = current_text(file)
     with located(path):
         text, mark = unmarked(before or "")

@@ -29,10 +29,7 @@ Form: TypeAlias = Literal["plain", "list", "nested"]
 
 
 class Editor(Protocol):
-    """Reads and changes one file format: the modules `jsonc` and `toml`.
-
-    All functions raise `EditError` for a text that cannot be read, or not be changed without changing more.
-    """
+    """Reads and changes one file format, as `jsonc` and `toml`; an `EditError` if that would change more."""
 
     def read(self, text: str) -> dict[str, JsonValue]:
         """Return the data of a text."""

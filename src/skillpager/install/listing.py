@@ -62,11 +62,7 @@ def listing_tokens(skills: Sequence[FoundSkill], counter: TokenCounter) -> int:
 
 
 def plan_hide(file: Path, names: Sequence[str]) -> tuple[Change, Record]:
-    """Return the change to the settings that hides these skills, and the record to keep of it.
-
-    A skill for which the user chose another override keeps it. Settings that cannot be read or changed are a
-    `SettingsError`.
-    """
+    """Return the change to the settings that hides these skills, and the record; what users chose stays."""
     path, now = current_text(file)
     earlier = _read_record(file)
     base = _restored(now, earlier, path)

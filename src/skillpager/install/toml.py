@@ -84,7 +84,7 @@ def _tables(text: str, path: tuple[str | int, ...]) -> list[tuple[int, int]]:
     for header in _HEADER.finditer(text):
         is_own = _keys_of(header[0])[: len(path)] == path
         # what looks like a header in a string or list is not behind a whole text
-        if (is_own or start is not None) and _is_toml(text[: header.start()]):
+        if (is_own or start is not None) and _data(text[: header.start()]) is not None:
             if start is not None:
                 found.append((start, header.start()))
             start = header.start() if is_own else None
@@ -93,19 +93,18 @@ def _tables(text: str, path: tuple[str | int, ...]) -> list[tuple[int, int]]:
 
 def _keys_of(header: str) -> tuple[str, ...]:
     keys: list[str] = []
-    value: object = tomllib.loads(header) if _is_toml(header) else None
+    value: object = _data(header)
     while isinstance(value, dict) and value:
         key, value = next(iter(value.items()))
         keys.append(key)
     return tuple(keys)
 
 
-def _is_toml(text: str) -> bool:
+def _data(text: str) -> dict[str, object] | None:
     try:
-        tomllib.loads(text)
+        return tomllib.loads(text)
     except ValueError:
-        return False
-    return True
+        return None
 
 
 def _key(key: str) -> str:

@@ -196,7 +196,7 @@ async def call_tool(context: Context, params: types.CallToolRequestParams) -> ty
     await checkpoint_if_cancelled()
     if not is_error:
         for key, nodes in call.sending.items():
-            memory.add(key, nodes)
+            memory.sent[key] = memory.sent.get(key, frozenset()).union(nodes)
     return types.CallToolResult(content=[types.TextContent(type="text", text=text)], is_error=is_error)
 
 

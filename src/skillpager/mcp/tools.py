@@ -34,7 +34,6 @@ DESCRIPTION_CHARS = 1024
 FORCE_HINT = "for a map: get_skill_outline; for the page nevertheless: the same call with force=true"
 SEARCHED_CHARS = 300  # of one in the answer to a search, which is read to choose
 
-# no file has lines with ten-digit numbers, and Python refuses to parse thousands of digits
 _LINES = re.compile(r"((?:[^\s:,]+:)?)L?(\d{1,9})(?:-L?(\d{1,9}))?", re.IGNORECASE)
 
 SkillName = Annotated[str, Field(description="A name that list_skills shows.")]
@@ -66,10 +65,6 @@ class Memory:
 
     sent: dict[str, frozenset[str]] = field(default_factory=dict)
     started: set[str] = field(default_factory=set)
-
-    def add(self, key: str, nodes: Collection[str]) -> None:
-        """Record that these nodes were sent."""
-        self.sent[key] = self.sent.get(key, frozenset()).union(nodes)
 
 
 @dataclass(frozen=True, slots=True)

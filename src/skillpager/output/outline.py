@@ -75,8 +75,7 @@ def outline_map(
     it, then the next; the last level are the files, each with what it is about. If fewer than `LEAST_LINES`
     lines would remain of one file, the beginning of the map is shown instead. The first line always stays.
 
-    The other arguments are those of `SkillPager.outline`; `folder` is the skill's folder as
-    `render.folder_words` names it, `max_tokens` a lower ceiling.
+    The other arguments are those of `SkillPager.outline`; `max_tokens` is a lower ceiling.
     """
     ceiling = max(MAP_TOKENS, min(MAX_MAP_TOKENS, int(index.full_tokens * MAP_SHARE)))
     ceiling = ceiling if max_tokens is None else min(ceiling, max_tokens)

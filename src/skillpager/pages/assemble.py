@@ -65,12 +65,9 @@ def make_page(
 ) -> Page:
     """Return the page that a strategy selects; it never exceeds `max_tokens`.
 
-    A page of an `EstimatingStrategy` that is within `max_tokens` without this limit is the same with it,
-    unless the budget is to be filled.
-
-    `whole` is a strategy that selects every node, used if the whole skill is within `max_tokens` and the
-    style is not `plain`; None if the budget does not allow every node. `hint` is that of a short answer; None
-    for a page of what the skill hardly covers, too.
+    A page that ends by itself is the same with a limit that it is within. `whole` selects every node, if the
+    budget allows that, for a skill within `max_tokens` and no style `plain`. `hint` is that of a short
+    answer; None for a page of what the skill hardly covers, too.
     """
     index, limit = renderer.index, budget.max_tokens
     estimated = estimates(strategy)
@@ -139,10 +136,7 @@ def _whole_page(
 
 
 def _room_to_fill(renderer: PageRenderer, selection: Selection, limit: int) -> int:
-    """Return what the parts of a filled page may add up to, so that it holds those of one that is not.
-
-    That is more than `limit` if that page is within it only as a whole: its parts take more tokens.
-    """
+    """Return what the parts of a filled page may add up to: over the limit if one that is not fits it."""
     meter = PageMeter(renderer, covered=selection.covered)
     most = limit
     for pick in selection.picks:

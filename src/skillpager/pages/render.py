@@ -92,14 +92,9 @@ class _Joint:
 class PageRenderer:
     """Renders pages of one index in one style; its joints are cached.
 
-    Args:
-        index: The skill's index.
-        counter: Counts tokens of the rendered text.
-        style: `marked` or `xml` for marks in place of gaps, `plain` for the paper's concatenation.
-        show: Command that reads omitted lines; their address follows it, or replaces `{ids}` in it.
-        folder: The skill's folder, as `folder_words` returns it.
-        part_tag: For a part of a page of several skills, which says its skill's name even if the command
-            does: the tag of their true marks. None for a page of its own.
+    `show` is the command that reads omitted lines: their address follows it, or replaces `{ids}` in it.
+    `folder` is the skill's folder, as `folder_words` returns it. `part_tag` is the tag of the true marks of a
+    page of several skills; its parts say their skill's name even if the command does. None for another page.
     """
 
     def __init__(
