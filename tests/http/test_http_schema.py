@@ -81,8 +81,8 @@ def test_the_fields_are_the_keyword_arguments_of_the_library() -> None:
     def arguments(method: Any) -> set[str]:
         return set(method.__annotations__) - {"return"}
 
-    # a folder of the server is of no use to its clients
-    page = (arguments(PageOptions) - {"folder"}) | {"skill", "query"}
+    # a folder of the server is of no use to its clients; the default hint names the field `force`
+    page = (arguments(PageOptions) - {"folder", "hint"}) | {"skill", "query"}
     assert set(PageRequest.model_fields) == page | {"explain"}
     assert set(ExpandRequest.model_fields) == arguments(SkillPager.expand)
 
