@@ -181,7 +181,7 @@ def test_schemas_describe_every_argument_and_allow_no_other(pager: SkillPager) -
     assert (
         names
         == [sorted(schema["properties"]) for schema in theirs]
-        == [[], ["name", "query"], ["name", "nodes"]]
+        == [[], ["force", "name", "query"], ["name", "nodes"]]
     )
 
 

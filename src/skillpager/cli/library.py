@@ -132,8 +132,8 @@ def ask(
     """Find the skills that QUERY needs, and print one page with what it needs of each.
 
     If one skill suffices, the page is that of `skillpager page`. Several skills share --max-tokens; each
-    part stands under its skill's name. If no skill fits, a line says so and names the nearest ones;
-    --force prints the page of the first.
+    part stands under its skill's name. If no skill fits, a line says so and names the nearest ones
+    (--force: the page of the first).
 
     \b
     Examples:

@@ -83,9 +83,7 @@ Fill = Annotated[
         show_default=False,
     ),
 ]
-Force = Annotated[
-    bool, typer.Option("--force", help="Print the page even of a skill that seems not to cover the query.")
-]
+Force = Annotated[bool, typer.Option("--force", help="Print a page even if it hardly covers the query.")]
 AsJson = Annotated[
     bool, typer.Option("--json", help="Print JSON; errors and warnings become JSON lines on stderr.")
 ]
