@@ -250,8 +250,7 @@ def test_discovery_leaves_stubs_out(tmp_path: Path, hashing_pager: SkillPager) -
 def test_any_description_is_kept(description: str) -> None:
     told = description.strip()
     skills = [Skill("fine", text, {}, (), None) for text in (told, "d")]
-    file = Path("/skills/fine/SKILL.md")
-    texts = [stub_text(skill, file, end="SKILLPAGER_x", max_tokens=10) for skill in skills]
+    texts = [stub_text(each, Path("/skills/fine/SKILL.md"), end="X_1", max_tokens=10) for each in skills]
     (front, body), (_, other) = (text.removeprefix("---\n").split("\n---\n", 1) for text in texts)
     assert yaml.safe_load(front)["description"] == told
     assert body.count("$ARGUMENTS") == 1
