@@ -214,6 +214,8 @@ class SkillPager:
         if unknown := options.keys() - PageOptions.__annotations__.keys():
             raise TypeError(f"page() has no option {', '.join(sorted(unknown))}")
         check_query(query)
+        if not isinstance(context := options.get("context", ""), str):
+            raise SettingsError(f"context is {context!r}: it must be a text, such as 'TypeScript, Linux'.")
         return self.page_part(skill, query, options, tag=None)
 
     def page_part(self, skill: SkillSource, query: str, options: PageOptions, *, tag: str | None) -> Page:
@@ -228,7 +230,7 @@ class SkillPager:
         style, show, folder = options.get("style"), options.get("show", ""), options.get("folder", False)
         renderer = self.renderer(pool, style, show, folder=folder, part_tag=tag)
         passes = allows_all(budget, len(pool.nodes), estimating=estimates(strategy))
-        asked = self.query(query, strategy)
+        asked = self.query(query, strategy, options.get("context", ""))
         hint = None if options.get("force") else options.get("hint", HINT)
         page = make_page(renderer, strategy, asked, budget, whole=Full() if passes else None, hint=hint)
         return leave_out(page, renderer, options.get("known", ()))
@@ -392,11 +394,11 @@ class SkillPager:
         pool = index if same else self._indexes.get_or_build(index.skill, builder, self.store)
         return self._indexes.with_notes(pool, builder.encoder) if estimates(strategy) else pool
 
-    def query(self, query: str, strategy: Strategy) -> Query:
+    def query(self, query: str, strategy: Strategy, context: str = "") -> Query:
         """Return a query with the embeddings that a strategy reads; they are cached in memory."""
         clauses = strategy.clauses(query) if estimates(strategy) else ()
         row, *rows = self.builder.for_strategy(strategy).embed_query(query, clauses)
-        return Query(query, row, tuple(map(Query, clauses, rows)))
+        return Query(query, row, tuple(map(Query, clauses, rows)), context)
 
     def strategy(self, strategy: Strategy | str | None = None, mmr_lambda: float | None = None) -> Strategy:
         """Return the strategy that these options of `page` choose.

@@ -26,11 +26,13 @@ class Query:
     """A query for one skill, with its `(dim,)` embedding.
 
     `clauses` are its clauses, each as a query; empty if it has one, and for strategies that read none.
+    `context` is that of `PageOptions`.
     """
 
     text: str
     embedding: FloatArray
     clauses: "tuple[Query, ...]" = ()
+    context: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +81,9 @@ class PageOptions(TypedDict, total=False):
             its text names the folder as `${CLAUDE_SKILL_DIR}`; style `plain` has no such line.
         force: Whether a query that the skill hardly covers gets a page, too, in place of a short answer.
         hint: What a short answer says of how to get the page nevertheless.
+        context: Words about the reader's situation, such as "TypeScript, Linux", no part of the query.
+            Of folders that say the same for several languages or systems, `navigator` takes those that the
+            query names, else those that these words name, else the one that fits best.
         known: Ids of nodes that the reader has already. A mark replaces them on the page if it takes fewer
             tokens; style `plain` shows them.
     """
@@ -95,6 +100,7 @@ class PageOptions(TypedDict, total=False):
     folder: bool
     force: bool
     hint: str
+    context: str
     known: Collection[str]
 
 

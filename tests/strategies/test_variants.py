@@ -6,6 +6,7 @@ import pytest
 from skillpager import SkillPager
 from skillpager.parsing.skill import skill_from_files
 from skillpager.strategies.navigator.strategy import Variants, variant_groups
+from skillpager.types import Query
 
 FILES = [
     "SKILL.md",
@@ -43,19 +44,21 @@ def test_variants_are_siblings_with_several_files(files: list[str], names: list[
 
 
 @pytest.mark.parametrize(
-    ("query", "kept"),
+    ("query", "context", "kept"),
     [
-        ("upload files in TypeScript", {"typescript"}),
-        ("batches with Ruby on Rails", {"ruby-on-rails"}),
-        ("batches in typescript and go", {"typescript", "go"}),
-        ("upload files", {"go"}),  # none is named: that whose nodes are needed most
+        ("upload files in TypeScript", "", {"typescript"}),
+        ("batches with Ruby on Rails", "Go", {"ruby-on-rails"}),
+        ("batches in typescript and go", "", {"typescript", "go"}),
+        ("upload files", "", {"go"}),  # none is named: that whose nodes are needed most
+        ("upload files", "Linux, TypeScript 5", {"typescript"}),
     ],
 )
-def test_a_query_needs_the_variants_that_it_names(
-    hashing_pager: SkillPager, query: str, kept: set[str]
+def test_a_query_needs_the_variants_that_it_or_else_its_context_names(
+    hashing_pager: SkillPager, query: str, context: str, kept: set[str]
 ) -> None:
     skill = skill_from_files([(path, f"# {path}\n\nText of {path}.\n") for path in FILES], name="api")
     nodes = hashing_pager.index(skill).nodes
     needs = np.array([0.9 if node.span.file.startswith("go/") else 0.1 for node in nodes])
-    others = {nodes[ordinal].span.file.partition("/")[0] for ordinal in Variants(nodes).others(query, needs)}
+    asked = Query(query, np.zeros(2, np.float32), context=context)
+    others = {nodes[ordinal].span.file.partition("/")[0] for ordinal in Variants(nodes).others(asked, needs)}
     assert others == {"go", "typescript", "ruby-on-rails"} - kept

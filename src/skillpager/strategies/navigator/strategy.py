@@ -144,17 +144,19 @@ class Variants:
             for group in variant_groups(ordinals)
         ]
 
-    def others(self, query: str, needs: FloatArray) -> IntArray:
+    def others(self, query: Query, needs: FloatArray) -> IntArray:
         """Return the ordinals of nodes that a query does not need, as it needs another variant.
 
-        It needs the variants that it names; of variants of which it names none, the one whose nodes it needs
-        most.
+        It needs the variants that it names; of variants of which it names none, those that its context names,
+        or else the one whose nodes it needs most.
         """
-        words = set(terms_of(query))
         found: list[IntArray] = [np.empty(0, np.intp)]
         for group in self._groups:
-            wanted = [terms and terms <= words for terms, _ in group]
-            if not any(wanted):
+            for words in (set(terms_of(query.text)), set(terms_of(query.context))):
+                wanted = [bool(terms) and terms <= words for terms, _ in group]
+                if any(wanted):
+                    break
+            else:
                 totals = [needs[ordinals].sum() for _, ordinals in group]
                 wanted[int(np.argmax(totals))] = True
             found += [
@@ -247,7 +249,7 @@ class Navigator:
         if index.notes is not None:
             needs = needs_with_notes(needs, index.notes, query)
             limits = model.limits_with_notes or limits
-        needs[prepared.variants.others(query.text, needs)] = 0.0
+        needs[prepared.variants.others(query, needs)] = 0.0
         picker.marginal = needs
         gap = max(float(meter.gap_tokens), self.opening_tokens)
         odds = limits.odds_of(query, needs, index.full_tokens, breadth)
