@@ -10,9 +10,8 @@ import pytest
 from conftest import SAMPLES
 from golden import QUERIES
 from skillpager import SkillPager
-from skillpager.pages.render import LEAST_COVERED as LEAST_SURE
-from skillpager.pages.render import not_covered
-from skillpager.pages.short_answer import LEAST_COVERED, MAX_TOKENS
+from skillpager.pages.render import LEAST_COVERED, not_covered
+from skillpager.pages.short_answer import LEAST_FOR_PAGE, MAX_TOKENS
 from skillpager.parsing.skill import skill_from_text
 from skillpager.strategies.navigator.features import COVERAGE_NAMES, IndexFeatures, coverage_signals
 from skillpager.strategies.navigator.lexical import clauses_of, stems_of, terms_of
@@ -139,7 +138,7 @@ def test_a_query_that_the_skill_hardly_covers_gets_a_short_answer(
     pager: SkillPager, skill: str, style: Style, limits: PageOptions
 ) -> None:
     options = PageOptions(style=style, show=f"skillpager show {skill}", hint="ask again", **limits)
-    page = pager.page(SAMPLES / skill, FOREIGN, strategy=sure_of(LEAST_COVERED - 0.001), **options)
+    page = pager.page(SAMPLES / skill, FOREIGN, strategy=sure_of(LEAST_FOR_PAGE - 0.001), **options)
     assert (page.nodes, page.complete, page.sufficiency) == ((), False, 0.0)
     assert page.tokens == pager.token_counter.count(page.text) <= MAX_TOKENS
     index, selection = pager.index(SAMPLES / skill), page.selection
@@ -156,7 +155,7 @@ def test_a_query_that_the_skill_hardly_covers_gets_a_short_answer(
     titles = about.splitlines()[1].removeprefix("Sections: ").removesuffix("; …").split("; ")
     assert len(titles) >= 5
     assert all(pager.expand(index, title).nodes for title in titles)
-    for strategy, force in (sure_of(0.01), True), (sure_of(LEAST_COVERED + 0.001), False):
+    for strategy, force in (sure_of(0.01), True), (sure_of(LEAST_FOR_PAGE + 0.001), False):
         assert pager.page(SAMPLES / skill, FOREIGN, strategy=strategy, force=force, **options).nodes
 
 
@@ -187,7 +186,7 @@ def test_the_line_costs_picks_not_the_ceiling(pager: SkillPager) -> None:
 def test_nothing_is_said_of_a_query_that_may_be_covered_or_of_a_plain_page(pager: SkillPager) -> None:
     silent = pager.page(SKILL, FOREIGN, strategy=Navigator(model=replace(shipped_model(), coverage=None)))
     assert silent.covered is None
-    for chance in (LEAST_SURE, 0.97):
+    for chance in (LEAST_COVERED, 0.97):
         page = pager.page(SKILL, FOREIGN, strategy=sure_of(chance))
         assert (page.text, page.covered) == (silent.text, pytest.approx(chance))
     plain = pager.page(SKILL, FOREIGN, strategy=sure_of(0.05), style="plain")

@@ -83,6 +83,9 @@ Fill = Annotated[
         show_default=False,
     ),
 ]
+Context = Annotated[
+    str, typer.Option("--context", help='Your situation, such as "TypeScript, Linux": which variant to read.')
+]
 Force = Annotated[bool, typer.Option("--force", help="Print a page even if it hardly covers the query.")]
 AsJson = Annotated[
     bool, typer.Option("--json", help="Print JSON; errors and warnings become JSON lines on stderr.")

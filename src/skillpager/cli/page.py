@@ -9,6 +9,7 @@ from skillpager.cli import session
 from skillpager.cli.messages import print_aside, print_json, print_text, reported
 from skillpager.cli.options import (
     AsJson,
+    Context,
     Fill,
     Force,
     MaxTokens,
@@ -70,6 +71,7 @@ def page(
     options: PagerOptions,
     style: StyleName = None,
     force: Force = False,
+    context: Context = "",
     or_outline: Annotated[
         bool, typer.Option("--or-outline", help="If the query is empty, print the outline, as stubs do.")
     ] = False,
@@ -102,7 +104,15 @@ def page(
         return
     show = session.node_command("show", skill, options)
     made = pager.page(
-        source, query, **asdict(picked), style=style, show=show, folder=True, force=force, hint=FORCE_HINT
+        source,
+        query,
+        **asdict(picked),
+        style=style,
+        show=show,
+        folder=True,
+        force=force,
+        hint=FORCE_HINT,
+        context=context,
     )
     # strategies that estimate no needs have no reasons, and a skill that fits the budget has no picks
     picks = made.selection.picks if made.selection else ()

@@ -79,6 +79,11 @@ class BudgetFields(QueryFields):
         "below them; other strategies always do.",
     )
     force: bool = Field(False, description="Make a page even of a skill that seems not to cover the query.")
+    context: str = Field(
+        "",
+        max_length=MAX_QUERY_CHARS,
+        description="The reader's situation, such as `TypeScript, Linux`: which of several variants to read.",
+    )
     strategy: str | None = Field(
         None,
         min_length=1,

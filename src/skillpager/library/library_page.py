@@ -13,7 +13,7 @@ from skillpager.errors import SettingsError, SkillError, SkillPagerError
 from skillpager.json_types import INLINE, ROUNDED
 from skillpager.library.discovery import FoundSkill, Progress, no_progress, skill_faults
 from skillpager.library.routing.routes import DEFAULT_ROUTED, Route, RoutedSkill, for_models
-from skillpager.pages.render import HINT, not_covered, skill_tag, tag_of
+from skillpager.pages.render import HINT, LEAST_COVERED_UNNAMED, not_covered, skill_tag, tag_of
 from skillpager.types import Budget, Page, PageOptions, SkillIndex, Strategy, Style
 
 if TYPE_CHECKING:
@@ -55,6 +55,7 @@ class LibraryPageOptions(TypedDict, total=False):
     show: Callable[[FoundSkill], str]
     folder: bool
     force: bool
+    context: str
     known: Callable[[str], Collection[str]]
     progress: Progress
 
@@ -237,7 +238,7 @@ class _PageMaker:
                 continue
             verified += 1
             covered = self._covered(index)
-            if said := not_covered(covered):
+            if said := not_covered(covered, LEAST_COVERED_UNNAMED):
                 refuse(RefusalReason.NOT_COVERED, f"it {said}")
             elif covered is None and not likely.has_fit and routed.chance < route.threshold:
                 refuse(RefusalReason.CHANCE, UNLIKELY)
@@ -314,6 +315,7 @@ class _PageMaker:
             show=show,
             folder=options.get("folder", False),
             force=options.get("force", False),
+            context=options.get("context", ""),
             known=options["known"](index.key) if "known" in options else (),
         )
         page = self._pager.page_part(index, self._query, page_options, tag=tag)

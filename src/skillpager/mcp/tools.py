@@ -40,6 +40,9 @@ SkillName = Annotated[str, Field(description="A name that list_skills shows.")]
 Query = Annotated[
     str, Field(max_length=MAX_QUERY_CHARS, description="What you are about to do, in a sentence.")
 ]
+Context = Annotated[
+    str, Field(max_length=MAX_QUERY_CHARS, description='Your situation, such as "TypeScript, Linux".')
+]
 Mode = Literal["auto", "page", "outline", "full"]
 Made = TypeVar("Made", Page, LibraryPage)
 
@@ -145,6 +148,7 @@ class ToolCall:
         force: Annotated[
             bool, Field(description="A page even if the skill hardly covers the query.")
         ] = False,
+        context: Context = "",
     ) -> str:
         """Load the part of a skill that a task needs; without a name, of those skills that the query needs."""  # noqa: E501  it is a text for models
         query = query.strip()
@@ -154,7 +158,9 @@ class ToolCall:
                     "Without a name load_skill makes a page for a query: say in query what you are about to "
                     "do, and leave out mode; or name a skill that list_skills shows."
                 )
-            return self._page_of_several(query, budget_tokens, resend, fill=fill or None, force=force)
+            return self._page_of_several(
+                query, budget_tokens, resend, fill=fill or None, force=force, context=context
+            )
         # the other tools read on where its page ends, whoever started it
         started = self.by_user or name in self.memory.started
         likely = query if mode in ("page", "auto") else ""
@@ -164,7 +170,9 @@ class ToolCall:
         if not index.nodes and mode != "outline":
             return "This skill has no text besides its description.\n"
         if query and mode in ("page", "auto"):
-            return self._page(index, query, budget_tokens, resend, fill=fill or None, force=force)
+            return self._page(
+                index, query, budget_tokens, resend, fill=fill or None, force=force, context=context
+            )
         limit = min(budget_tokens or self.options.ceiling, self.options.ceiling)
         if mode != "outline":
             page = self.library.pager.whole(

@@ -10,7 +10,7 @@ from typing_extensions import TypeIs
 from skillpager.errors import SettingsError
 from skillpager.pages.marks import END, START
 from skillpager.pages.render import PageRenderer
-from skillpager.pages.short_answer import LEAST_COVERED, MAX_TOKENS, short_answer
+from skillpager.pages.short_answer import LEAST_FOR_PAGE, MAX_TOKENS, short_answer
 from skillpager.settings import Settings
 from skillpager.types import (
     Budget,
@@ -108,7 +108,7 @@ def make_page(
 def _is_hardly_covered(renderer: PageRenderer, covered: float | None) -> bool:
     """Return whether a query gets a short answer; not of a shorter skill, nor in style `plain`."""
     is_long = renderer.index.full_tokens > MAX_TOKENS and renderer.style is not Style.PLAIN
-    return is_long and covered is not None and covered < LEAST_COVERED
+    return is_long and covered is not None and covered < LEAST_FOR_PAGE
 
 
 def _meter(renderer: PageRenderer, limit: int | None, covered: float | None = None) -> TokenMeter:

@@ -10,7 +10,7 @@ from skillpager.types import Page, Pick, Selection, Skip, SkipReason
 
 # below this chance that the skill answers the query there is no page: by models that never saw the skills,
 # 0.4 % of the answered queries get none (docs/measured.md)
-LEAST_COVERED = 0.06
+LEAST_FOR_PAGE = 0.06
 MAX_TOKENS = 150
 DESCRIPTION_CHARS, MAX_TITLES = 150, 20
 
