@@ -30,7 +30,7 @@ from skillpager.bench import BenchFolder, JudgmentRecord, QueryRecord, evidence_
 from skillpager.bench.data.folder import QUERIES
 from skillpager.bench.data.records import write_records
 from skillpager.bench.judge.judges import Case, EvidenceJudge, choose_methods, judge_cases, judge_evidence
-from skillpager.bench.judge.votes import PROMPT_DIGEST, VotedJudge, VoteRecord
+from skillpager.bench.judge.votes import PROMPT_DIGEST, VotedJudge, VoteRecord, judge_id
 from skillpager.errors import BenchError, SettingsError
 
 __all__ = ["openai_server"]
@@ -306,8 +306,8 @@ def test_the_judge_sees_query_context_and_what_the_skill_is_and_no_more(
 
 
 def test_the_judge_is_named_by_endpoint_model_and_prompt(folder: BenchFolder, server: OpenAIServer) -> None:
-    judging, _ = judge_by_model(folder, docket_of(folder, "head"), chat_model(server, model="Pro"))
-    assert judging.judge == f"llm:{server.base_url.split('/')[2]}/Pro#{PROMPT_DIGEST}"
+    judge_by_model(folder, docket_of(folder, "head"), chat_model(server, model="Pro"))
+    assert list(folder.manifest()["judges"]) == [f"llm:{server.base_url.split('/')[2]}/Pro#{PROMPT_DIGEST}"]
     with raises(SettingsError):
         VotedJudge(folder, "j", votes=2)
 
@@ -330,7 +330,9 @@ def test_only_votes_that_are_missing_are_asked_for(folder: BenchFolder, server: 
     write_records(folder.selections_file("head"), [changed, *folder.selections("head")[1:]])
     judge_by_model(folder, docket_of(folder, "full,head"), chat_model(server))
     assert len(server.asked) == 3
-    assert folder.judgments(first.judge, "head")[0].context_sha256 == changed.context_sha256
+    assert (
+        folder.judgments(judge_id(chat_model(server).id), "head")[0].context_sha256 == changed.context_sha256
+    )
     more, _ = judge_by_model(folder, docket_of(folder, "full,head"), chat_model(server), votes=5)
     assert len(server.asked) == 3 + 2 * len(docket.cases)
     assert {len(found.votes) for found in more.verdicts.values()} == {5}
@@ -346,12 +348,12 @@ def test_a_bad_answer_is_asked_again_then_left_unjudged(tmp_path: Path, server: 
         return bad if quoted_part(asked, "query") == victim.query else judge_by_length(asked)
 
     server.respond = respond
-    judging, outcome = judge_by_model(folder, docket, chat_model(server, max_retries=2))
+    _, outcome = judge_by_model(folder, docket, chat_model(server, max_retries=2))
     assert len(server.asked) == 3 + 3 + 3
     [(case, _)] = outcome.failures
     assert case.query == victim
     assert outcome.stopped == ""
-    assert [r.query for r in folder.judgments(judging.judge, "full")] == [
+    assert [r.query for r in folder.judgments(judge_id(chat_model(server).id), "full")] == [
         query.id for query in folder.queries() if query != victim
     ]
     server.respond = judge_by_length
@@ -364,9 +366,9 @@ def test_a_good_vote_survives_when_a_later_one_fails(tmp_path: Path, server: Ope
     folder = write_run(tmp_path, skills=6, queries=1)
     docket = docket_of(folder, "full")
     server.script(verdict(True, " a\nb\t" + "c" * 3000), *[completion("no")] * 2)
-    judging, outcome = judge_by_model(folder, docket, chat_model(server, max_retries=1))
+    _, outcome = judge_by_model(folder, docket, chat_model(server, max_retries=1))
     assert len(outcome.failures) == 1
-    assert folder.judgments(judging.judge, "full") == []
+    assert folder.judgments(judge_id(chat_model(server).id), "full") == []
     server.script(completion("no"), verdict(True), verdict(False))
     again, _ = judge_by_model(folder, docket, chat_model(server))
     assert again.judgments["full"][0].votes == (True, True, False)
@@ -376,14 +378,14 @@ def test_a_good_vote_survives_when_a_later_one_fails(tmp_path: Path, server: Ope
 
 
 def test_a_run_that_stops_loses_no_judgment_and_goes_on(folder: BenchFolder, server: OpenAIServer) -> None:
-    judging, _ = judge_by_model(folder, docket_of(folder, "head"), chat_model(server))
-    before = folder.judgments(judging.judge, "head")
+    judge_by_model(folder, docket_of(folder, "head"), chat_model(server))
+    before = folder.judgments(judge_id(chat_model(server).id), "head")
     server.respond = lambda _: error(401)
     docket = docket_of(folder, "full,head")
     _, outcome = judge_by_model(folder, docket, chat_model(server))
     assert "refused the API key" in outcome.stopped
-    assert folder.judgments(judging.judge, "head") == before
-    assert folder.judgments(judging.judge, "full") == []
+    assert folder.judgments(judge_id(chat_model(server).id), "head") == before
+    assert folder.judgments(judge_id(chat_model(server).id), "full") == []
     server.respond = judge_by_length
     again, _ = judge_by_model(folder, docket, chat_model(server))
     assert len(again.verdicts) == len(docket.cases)

@@ -79,6 +79,7 @@ def test_a_shipped_model_without_a_readable_list_is_an_error(
     name: str, content: bytes | None, fault: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(learned, name, tmp_path)
+    monkeypatch.setattr(learned, "SHIPPED", (tmp_path,))
     if content is not None:
         (tmp_path / LEARNED_FROM).write_bytes(content)
     folder = write_results(tmp_path / "run", {"navigator": [True], "exec_only": [True]})
@@ -224,7 +225,7 @@ def test_allowed_methods_run_and_every_table_and_picture_says_so(seen: Path) -> 
     assert invoke("bench", "report", "results", "--allow-trained").code == 0
     text = Path("results/report/report.html").read_text(encoding="utf-8")
     shown = [*Path("results/report/tables").iterdir(), *Path("results/report/figures").iterdir()]
-    assert len(shown) == 9
+    assert len(shown) == 11
     assert text.count(note) == len(shown) + 1  # the facts
     for path in Path("results/report/tables").iterdir():
         with path.open(encoding="utf-8", newline="") as file:

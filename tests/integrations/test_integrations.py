@@ -65,7 +65,7 @@ def run_python(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str
 
 def test_options_are_the_keyword_arguments_of_page() -> None:
     # `known` changes from call to call, and an adapter has no tool that runs what is in the folder
-    keywords = set(types.PageOptions.__annotations__) - {"known", "folder"}
+    keywords = set(types.PageOptions.__annotations__) - {"known", "folder", "hint"}
     assert set(PageFields().page_options()) == keywords
 
 

@@ -15,7 +15,7 @@ from skillpager import SkillPager
 from skillpager.errors import SettingsError
 from skillpager.library import FoundSkill, Library, LibraryPage, RefusalReason
 from skillpager.library.library_page import LEAST_SHARE, MAX_VERIFIED
-from skillpager.pages.render import HINT, LEAST_COVERED_UNNAMED
+from skillpager.pages.render import HINT, LEAST_COVERED
 from skillpager.types import Style
 
 ONE = "Restore one table from last night's dump."
@@ -80,7 +80,7 @@ def test_no_page_where_no_skill_fits(samples: Library) -> None:
     assert made.text.startswith("[No skill fits the query: 10 skills searched; the nearest are ")
     not_covered = [each for each in made.refused if each.reason is RefusalReason.NOT_COVERED]
     assert 1 <= len(not_covered) <= MAX_VERIFIED
-    assert all(each.detail.startswith("it seems not to cover the query (chance ") for each in not_covered)
+    assert all(" cover the query (chance " in each.detail for each in not_covered)
     assert [each.chance for each in made.refused] == sorted(
         (each.chance for each in made.refused), reverse=True
     )
@@ -104,7 +104,7 @@ def test_nearly_every_query_for_a_sample_has_its_page_and_hardly_any_other_query
     right = [each["skill"] in names(page) for each, page in zip(asked, made, strict=True)]
     assert sum(right) / len(right) >= 0.85
     covered = [part.page.covered for page in made if len(page.parts) > 1 for part in page.parts]
-    assert all(chance is None or chance >= LEAST_COVERED_UNNAMED for chance in covered)
+    assert all(chance is None or chance >= LEAST_COVERED for chance in covered)
     texts = (
         "Plan a week of hiking in Norway. How do I file my income tax return? Write a cover letter for a nurse. "
         "Find a dentist who is open on Saturday. Prune an apple tree in winter. Bake a sourdough bread. "

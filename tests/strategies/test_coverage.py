@@ -199,7 +199,7 @@ def test_nothing_is_said_of_a_query_that_may_be_covered_or_of_a_plain_page(pager
 def test_no_chance_is_told_as_none() -> None:
     assert not_covered(0.004) == "seems not to cover the query (chance under 1 %)"
     assert not_covered(0.0) == not_covered(0.004)
-    assert not_covered(0.06) == "seems not to cover the query (chance 6 %)"
+    assert not_covered(0.26) == "may not cover the query (chance 26 %)"
     assert not_covered(None) == not_covered(0.5) == ""
 
 

@@ -9,6 +9,7 @@ from skillpager.cli import session
 from skillpager.cli.messages import FAILED, UsageError, note, print_json, print_text, reported, warn
 from skillpager.cli.options import (
     AsJson,
+    Context,
     EncoderOptions,
     Fill,
     Force,
@@ -127,6 +128,7 @@ def ask(
     fill: Fill = None,
     style: StyleName = None,
     force: Force = False,
+    context: Context = "",
     as_json: AsJson = False,
 ) -> None:
     """Find the skills that QUERY needs, and print one page with what it needs of each.
@@ -155,6 +157,8 @@ def ask(
             style=style,
             folder=True,
             force=force,
+            context=context,
+            hint="for the page of the first: --force",
             show=lambda skill: show_command(skill, options, by_path=bool(folders)),
             progress=progress,
         )

@@ -66,6 +66,7 @@ class SharedFields(BaseModel):
     style: str | None = None
     show: str = ""
     force: bool = False
+    context: str = ""
 
     @property
     def chosen_pager(self) -> SkillPager:

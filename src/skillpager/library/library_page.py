@@ -13,7 +13,7 @@ from skillpager.errors import SettingsError, SkillError, SkillPagerError
 from skillpager.json_types import INLINE, ROUNDED
 from skillpager.library.discovery import FoundSkill, Progress, no_progress, skill_faults
 from skillpager.library.routing.routes import DEFAULT_ROUTED, Route, RoutedSkill, for_models
-from skillpager.pages.render import HINT, LEAST_COVERED_UNNAMED, not_covered, skill_tag, tag_of
+from skillpager.pages.render import HINT, not_covered, skill_tag, tag_of
 from skillpager.types import Budget, Page, PageOptions, SkillIndex, Strategy, Style
 
 if TYPE_CHECKING:
@@ -39,6 +39,7 @@ class LibraryPageOptions(TypedDict, total=False):
         sufficiency: The chance that all parts hold what is needed of their skills.
         style: Style `plain` has no names of skills.
         force: Whether the page is of the nearest skill if none fits.
+        hint: What a page of none says of how to get that page.
         show: Returns the command that reads lines of a skill; see `show` of `PageOptions`.
         known: Returns the ids of the nodes of an index that the reader has, given its key.
         progress: As for `Library.route`.
@@ -55,6 +56,7 @@ class LibraryPageOptions(TypedDict, total=False):
     show: Callable[[FoundSkill], str]
     folder: bool
     force: bool
+    hint: str
     context: str
     known: Callable[[str], Collection[str]]
     progress: Progress
@@ -158,7 +160,7 @@ def make_library_page(
     if not chosen:
         passed_over = (RefusalReason.UNREADABLE, RefusalReason.USER_ONLY)
         nearest = [each.skill for each in refused if each.reason not in passed_over][:NEAREST_SKILLS]
-        named = f"; the nearest are {_names(nearest)}; {HINT}" if nearest else ""
+        named = f"; the nearest are {_names(nearest)}; {options.get('hint', HINT)}" if nearest else ""
         searched = "1 skill" if found.searched == 1 else f"{found.searched} skills"
         line = f"[No skill fits the query: {searched} searched{named}.]\n"
         text = line if maker.fits(line) else ""
@@ -238,7 +240,7 @@ class _PageMaker:
                 continue
             verified += 1
             covered = self._covered(index)
-            if said := not_covered(covered, LEAST_COVERED_UNNAMED):
+            if said := not_covered(covered):
                 refuse(RefusalReason.NOT_COVERED, f"it {said}")
             elif covered is None and not likely.has_fit and routed.chance < route.threshold:
                 refuse(RefusalReason.CHANCE, UNLIKELY)

@@ -245,6 +245,7 @@ class ToolCall:
         from skillpager.library.library_page import common_tag
 
         how |= {"show": lambda skill: _show(skill.name), "known": lambda key: self._known(key, resend=resend)}
+        how["hint"] = FORCE_HINT.partition("; ")[2]
         make = partial(self.library.page, query, style=self._style, folder=True, **how)
         page = self._within_ceiling(make, budget)
         for part in page.parts:
