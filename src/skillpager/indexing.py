@@ -111,7 +111,9 @@ class IndexCache:
         index = self._indexes.get(kept) or self._load(skill, key, store)
         if index is not None:
             return self._indexes.put(kept, index)
-        known = {} if self._paused_until else rows_of_files(store, skill, builder.recipe)
+        known: Mapping[str, FloatArray] = {}
+        if sum(len(file.text) for file in skill.files) >= LARGE_CHARS and not self._paused_until:
+            known = rows_of_files(store, skill, builder.recipe)
         if sum(len(file.text) for file in skill.files if file.digest not in known) < LARGE_CHARS:
             return self.get_or_build(skill, builder, store)
         draft = builder.build(skill, key, query=query)

@@ -84,9 +84,8 @@ def page(
 
     Each omission has a mark that names the omitted lines and their sections; the first line of the page
     names the command that prints them. If SKILL hardly covers QUERY, a short answer says what SKILL is about
-    instead. --explain says why nodes were picked, which are the next best,
-    and what to change to get them. --json has every number of the selection; with --explain it has the
-    reasons for each node, too.
+    instead. --explain says why nodes were picked, which are the next best, and what to change to get them.
+    --json has every number of the selection; with --explain it has the reasons for each node, too.
 
     \b
     Examples:

@@ -59,7 +59,7 @@ from skillpager.types import (
 # long and 14 % of short queries that an unseen skill answers, 68 % of near misses and 90 % of other queries
 LEAST_COVERED = 0.5
 SURELY_UNCOVERED = 0.25  # and below this that it seems so: 2, 6, 43 and 73 %
-HINT = "for the page nevertheless: `force`"  # where there is none
+HINT = "for the page nevertheless: `force`"  # of a short answer whose caller gives no other
 
 # text that a reader could take for a mark, the name of a file or a legend: `[… L2`, `[... 9 tokens`, `[… cut
 # here`, `[file:`, `[Page of skill`, with or without a tag; `[...rest]` of a program is none
