@@ -248,7 +248,7 @@ class _PageMaker:
                 chosen.append(routed)
         if self._options.get("force") and not chosen:
             chosen = [routed for routed in route.skills if routed.skill in self._indexes][:1]
-            refused = [each for each in refused if [each.skill] != [routed.skill for routed in chosen]]
+            refused = [each for each in refused if each.skill not in [routed.skill for routed in chosen]]
         return chosen, refused
 
     def _index(self, skill: FoundSkill) -> SkillIndex:
