@@ -51,6 +51,7 @@ def raises(kind: type[E] | tuple[type[E], ...]) -> Iterator[pytest.ExceptionInfo
     with pytest.raises(kind) as caught:
         yield caught
     test = os.environ["PYTEST_CURRENT_TEST"].rpartition(" ")[0]
+    assert str(caught.value) != "None", "an error needs words"
     text = normalize(caught.value)
     raised[test].append(text)
     if test not in expected or writing:

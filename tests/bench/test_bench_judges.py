@@ -1,6 +1,7 @@
 """Judges: the evidence measure against a restatement of it, and the model's votes over a real local server."""
 
 import json
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import replace
@@ -29,6 +30,7 @@ from openai_server import Asked, OpenAIServer, Reply, completion, error, openai_
 from skillpager.bench import BenchFolder, JudgmentRecord, QueryRecord, evidence_coverage
 from skillpager.bench.data.folder import QUERIES
 from skillpager.bench.data.records import write_records
+from skillpager.bench.judge.evidence_measure import rank_measures
 from skillpager.bench.judge.judges import Case, EvidenceJudge, choose_methods, judge_cases, judge_evidence
 from skillpager.bench.judge.votes import PROMPT_DIGEST, VotedJudge, VoteRecord, judge_id
 from skillpager.errors import BenchError, SettingsError
@@ -442,3 +444,16 @@ def test_wrong_options_are_explained(
     said = invoke("bench", "judge", folder.path, *arguments)
     assert said.code == code
     assert words in " ".join(said.err.split())
+
+
+# ---- picks against the nodes that hold needed lines
+
+
+def test_recall_precision_and_gain_of_picks() -> None:
+    recall, average, gain = rank_measures(["n4", "n1", "n7", "n2"], {"n1", "n2", "n9"})
+    assert recall == pytest.approx(2 / 3)
+    assert average == pytest.approx((1 / 2 + 2 / 4) / 3)
+    ideal = 1 + 1 / math.log2(3) + 1 / 2
+    assert gain == pytest.approx((1 / math.log2(3) + 1 / math.log2(5)) / ideal)
+    assert rank_measures(["n1"], {"n1"}) == rank_measures(["n1"], set()) == (1, 1, 1)
+    assert rank_measures([], {"n1"}) == (0, 0, 0)

@@ -1,7 +1,5 @@
 """Statistics, against scipy, closed formulas and the paper's own intervals."""
 
-import math
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -9,7 +7,6 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from skillpager.bench.data.skillrouter import POOL_SKILLS
-from skillpager.bench.judge.evidence_measure import rank_measures
 from skillpager.bench.report import paper
 from skillpager.bench.report.paper import PaperRow, PaperTable
 from skillpager.bench.report.statistics import SAMPLES, Interval, UpperBound, bootstrap, bootstrap_p, holm
@@ -126,16 +123,3 @@ def test_the_papers_numbers_fit_its_text() -> None:
     )
     assert paper.MAIN.skills == paper.GROUND_TRUTH_SKILLS + POOL_SKILLS
     assert all(row.low < row.sufficiency < row.high for _, row in PUBLISHED)
-
-
-# ---- picks against the nodes that hold needed lines
-
-
-def test_recall_precision_and_gain_of_picks() -> None:
-    recall, average, gain = rank_measures(["n4", "n1", "n7", "n2"], {"n1", "n2", "n9"})
-    assert recall == pytest.approx(2 / 3)
-    assert average == pytest.approx((1 / 2 + 2 / 4) / 3)
-    ideal = 1 + 1 / math.log2(3) + 1 / 2
-    assert gain == pytest.approx((1 / math.log2(3) + 1 / math.log2(5)) / ideal)
-    assert rank_measures(["n1"], {"n1"}) == rank_measures(["n1"], set()) == (1, 1, 1)
-    assert rank_measures([], {"n1"}) == (0, 0, 0)

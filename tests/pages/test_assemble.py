@@ -6,7 +6,7 @@ from itertools import accumulate
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from messages import raises
@@ -22,6 +22,7 @@ from skillpager.pages.assemble import (
     make_whole,
 )
 from skillpager.pages.render import PageRenderer
+from skillpager.pages.short_answer import LEAST_FOR_PAGE
 from skillpager.settings import Settings
 from skillpager.strategies import Full
 from skillpager.types import Budget, Page, PageOptions, Pick, Query, Selection, SkillIndex, Style, TokenMeter
@@ -66,6 +67,15 @@ class Estimates(Picks):
 
     def reasons(self, index: SkillIndex, query: Query) -> Sequence[Mapping[str, float]]:
         return [{} for _ in index.nodes]
+
+
+class Doubts(Estimates):
+    """The same, of a skill that hardly covers the query."""
+
+    covered = 0.3
+
+    def select(self, index: SkillIndex, query: Query, *, budget: Budget, meter: TokenMeter) -> Selection:
+        return replace(super().select(index, query, budget=budget, meter=meter), covered=self.covered)
 
 
 @pytest.fixture(scope="module")
@@ -161,6 +171,32 @@ def test_the_last_picks_go_until_the_page_is_within_its_ceiling(
     )
     assert (less.text == "") == (kept == 0)
     assert make_page(page_renderer, Picks(*order), QUERY, Budget(4, limit)).sufficiency is None
+
+
+def test_what_a_page_says_of_a_skill_that_hardly_covers_the_query_counts(index: SkillIndex) -> None:
+    page_renderer, strategy, whole = renderer(index), Doubts(3), Picks(*range(6))
+    notice = page_renderer.frame_tokens(0.3) - page_renderer.frame_tokens()
+    few, most = make_page(page_renderer, strategy, QUERY, Budget(4, 50)), index.full_tokens + notice
+    assert (notice, shown(few), few.least_tokens) == (10, [], page_renderer.render([3]).tokens + notice)
+    assert strategy.meters[-1].tokens == PageMeter(page_renderer, covered=0.3).tokens
+    page = make_page(page_renderer, strategy, QUERY, Budget(4, most, fill=True), whole=whole)
+    assert (page.complete, page.tokens, page.covered) == (True, most, 0.3)
+    assert whole.meters[-1].tokens == PageMeter(page_renderer, covered=0.3).tokens
+    less = make_page(page_renderer, strategy, QUERY, Budget(4, most - 1, fill=True), whole=whole)
+    assert (shown(less), less.selection and less.selection.budget.max_tokens) == ([3], most - 1)
+
+
+def test_what_is_most_probably_not_covered_gets_a_short_answer() -> None:
+    index = index_of(f"# Top\n\n## One\n\n{words('Alpha', 90)}\n\n## Two\n\n{words('Bravo', 90)}\n")
+    page_renderer, strategy = PageRenderer(index, Words(), show="show x"), Doubts(1)
+    page = make_page(page_renderer, strategy, QUERY, Budget(), hint="ask anew")
+    assert page.text == page_renderer.render([1], selection=page.selection).text
+    assert "[… L5: One]" in page.text
+    assert make_page(page_renderer, strategy, QUERY, Budget(max_tokens=page.tokens)).text == page.text
+    assert len(strategy.meters) == 2  # what fits is selected once
+    strategy.covered = LEAST_FOR_PAGE - 0.001
+    short = make_page(page_renderer, strategy, QUERY, Budget(), hint="ask anew")
+    assert "to read lines: show x L5; ask anew]\n\nskill\nSections: One; Two\n" in short.text
 
 
 def test_a_page_that_shows_everything_suffices_and_one_without_picks_does_not(index: SkillIndex) -> None:
@@ -301,11 +337,14 @@ def test_the_longest_beginning_that_fits_is_found_in_few_steps(
 
 
 @settings(max_examples=30)
+@example([5, 3, 9], 3)
 @given(st.lists(st.integers(0, 20), min_size=2, max_size=30), st.integers(0, 20))
 def test_what_is_found_fits_also_if_a_longer_page_may_have_fewer_tokens(
     tokens: list[int], limit: int
 ) -> None:
     page = longest(sized(tokens, []), range(10, 9 + len(tokens)), limit)
     assert page.tokens <= limit or page.text == "0"
+    if len(tokens) > 1 and page.text == "0":
+        assert page.least_tokens == tokens[1] > limit
     if tokens[-1] <= limit:
         assert int(page.text) == len(tokens) - 1

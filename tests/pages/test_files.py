@@ -69,7 +69,12 @@ def test_every_page_of_many_files_says_what_it_left_out(
 
 
 def test_every_line_of_every_file_can_be_read(quick_pager: SkillPager) -> None:
-    others = [("AGENTS.md", TEXTS[0]), ("two words.md", "Text.\n"), ("only.md", "# Only a title")]
+    others = [
+        ("AGENTS.md", TEXTS[0]),
+        ("two words.md", "Text.\n"),
+        ("only.md", "# Only a title"),
+        ("x.md", "\n    x = 1"),
+    ]
     files = [*skill_of(*TEXTS), *others]
     index = quick_pager.index(skill_from_files(files))
     for path, text in files:
@@ -83,7 +88,9 @@ def test_every_line_of_every_file_can_be_read(quick_pager: SkillPager) -> None:
     short = quick_pager.expand(index, "AGENTS.md", max_tokens=25)
     assert short.tokens <= 25
     assert copy.text.startswith(short.text[:40])
-    assert "\n[file: AGENTS.md, same text as refs/0.md]\n" in quick_pager.whole(index).text
+    whole = quick_pager.whole(index).text
+    assert "\n[file: AGENTS.md, same text as refs/0.md]\n" in whole
+    assert "\n[file: x.md]\n\n    x = 1\n" in whole
     for wrong in ("AGENTS.md:L5-3", "refs/none.md"):
         with raises(NodeNotFoundError):
             quick_pager.expand(index, wrong)

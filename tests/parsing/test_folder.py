@@ -83,6 +83,15 @@ def test_what_cannot_be_read_is_told(root: Path, path: str, reason: str) -> None
     assert len(str(told.value)) < 2_000
 
 
+def test_of_many_files_the_first_are_named(root: Path) -> None:
+    for number in range(14):
+        (root / "scripts" / "deep" / f"{number:02}.sh").touch()
+    with pytest.raises(
+        SkillError, match=r": there are (scripts/deep/\d\d\.sh, ){11}scripts/deep/11\.sh and 3 more\.$"
+    ):
+        read_own_file(root, "scripts/deep/")
+
+
 def test_a_name_that_is_too_long_is_told(root: Path) -> None:
     with pytest.raises(SkillError, match=r"^'x+…' cannot be read: "):
         read_own_file(root, "x" * 5_000)

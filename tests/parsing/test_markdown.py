@@ -61,6 +61,8 @@ def parts_of_markdown_it(text: str, parser: MarkdownIt | None = None) -> list[Pa
         "- a\n- b\n\n  c\n\n> # d\n>\n> e\n\n```\nf\n```\n\n    g\n\n<div>\n",
         "\0 a\n\n# b\0\r\rc",
         "> - <?php x\n> ?>\n>  ",
+        "```\na\n```X\nb\n``` \t\nc\n",
+        "[a]:\n- 'b'\n",
         "- <!-- a\n\n  -->\n  ```\n  b\n  ```\n",
     ],
 )

@@ -86,7 +86,12 @@ def naive_signals(known: IndexFeatures, query: Query, needs: FloatArray) -> dict
 
 @pytest.mark.parametrize(
     "text",
-    [QUERIES["postgres-backup"], "Restore a table, then check the dump and rotate old ones", "?!", "表"],
+    [
+        QUERIES["postgres-backup"],
+        "Restore a table, then check the dump and rotate old ones",
+        "?!",
+        "sourdough",
+    ],
 )
 @pytest.mark.parametrize("skill", ["# A\n\nOne sentence.\n", SKILL])
 def test_the_signals_are_what_their_names_say(pager: SkillPager, text: str, skill: object) -> None:

@@ -62,10 +62,10 @@ def test_under_a_token_ceiling_the_order_is_that_of_all_nodes(kind: type[Diverse
     order = ordinals(run(strategy, index_with(pool), query, max_nodes=40))
     spent, expected = 0, []
     for ordinal in order:
-        if spent + tokens[ordinal] <= 205 and len(expected) < 12:
+        if spent + tokens[ordinal] <= 59 and len(expected) < 5:
             spent += tokens[ordinal]
             expected.append(ordinal)
-    selection = run(strategy, index_with(pool, tokens=tokens), query, max_nodes=12, max_tokens=205)
+    selection = run(strategy, index_with(pool, tokens=tokens), query, max_nodes=5, max_tokens=59)
     assert ordinals(selection) == expected
 
 

@@ -98,11 +98,14 @@ def test_items_of_one_lead_in_or_of_one_size_are_a_list() -> None:
     index = index_with(rows)
     one, other = (replace(index.headings[0].span, start=start) for start in (1, 2))
     leads = [None, (None, 1), (one, 2), (one, 2), (other, 2), (other, 2), (None, 2), (None, 2)]
-    lists = [ListContext("", lead[0], 0, lead[1]) if lead else None for lead in leads]
+    lists = [
+        ListContext("", lead[0], at % lead[1], lead[1]) if lead else None for at, lead in enumerate(leads)
+    ]
     nodes = tuple(replace(node, list_context=of) for node, of in zip(index.nodes, lists, strict=True))
     found = signals(replace(index, nodes=nodes), row=query)
     assert column(found, "list_best") == [0.1, 0.2, 0.4, 0.4, 0.6, 0.6, 0.25, 0.25]
     assert column(found, "list_mean") == [0.1, 0.2, 0.35, 0.35, 0.55, 0.55, 0.2, 0.2]
+    assert column(found, "list_place") == [0, 0, 0, 0.5, 0, 0.5, 0, 0.5]
 
 
 def test_a_chapter_is_what_stands_under_two_headings() -> None:

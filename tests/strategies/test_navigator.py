@@ -359,7 +359,7 @@ def test_a_page_may_cost_more_than_any_chance_if_a_shorter_one_is_worth_even_les
 def test_a_page_that_would_save_little_is_the_whole_skill() -> None:
     needs = np.array([0.9, 0.8, 0.7, 0.6, 0.01, 0.01])
     # four of six nodes are 67 %, five of six 83 %
-    for tokens, length in (([10] * 6, 4), ([10] * 4 + [1, 1], 6)):
+    for tokens, length in (([10] * 6, 4), ([10] * 4 + [5, 5], 6), ([10] * 4 + [1, 1], 6)):
         index = replace(index_with(tokens=tokens), full_tokens=sum(tokens))
         price = 0.02 * (max(1, index.full_tokens) / TYPICAL_TOKENS) ** SIZE_EXPONENT
         assert len(run(Lean(model=Told(needs, price=price)), index).picks) == 4
@@ -384,6 +384,15 @@ def test_a_query_that_is_not_answered_gets_a_few_lines() -> None:
     needs, index = np.full(12, 0.3), index_with(tokens=[100] * 12)
     assert len(run(Navigator(model=Told(needs, price=0.001)), index).picks) == 12
     assert len(run(Navigator(model=Uncovered(needs, price=0.001)), index).picks) == 1
+
+
+def test_what_a_pick_requires_comes_on_top_of_the_picks() -> None:
+    index = index_with(tokens=[10] * 4)
+    item = replace(index.nodes[3], list_context=ListContext("", index.nodes[0].span, 0, 1))
+    index = replace(index, nodes=(*index.nodes[:3], item))
+    found = run(Navigator(model=Told(np.array([0.1, 0.2, 0.3, 0.9]))), index, max_nodes=2)
+    assert ordinals(found) == [3, 0, 2]
+    assert [(pick.tokens, pick.total_tokens) for pick in found.picks] == [(10, 10), (10, 20), (10, 30)]
 
 
 # ---- redundancy, units, price

@@ -37,6 +37,7 @@ def test_folders_with_half_of_their_files_in_common_are_variants() -> None:
         (["a/x.md", "b/x.md"], []),  # one file in common is chance
         (["p/a/x.md", "p/a/y.md", "p/b/x.md", "p/b/y.md"], ["a", "b"]),
         (["p/a/x.md", "p/a/y.md", "q/b/x.md", "q/b/y.md"], []),  # no siblings
+        ([*(f"a/{n}.md" for n in range(5)), *(f"b/{n}.md" for n in range(3, 8))], []),  # two of five
     ],
 )
 def test_variants_are_siblings_with_several_files(files: list[str], names: list[str]) -> None:

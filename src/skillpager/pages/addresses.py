@@ -57,7 +57,7 @@ def verbatim_lines(index: SkillIndex, addresses: Sequence[str]) -> tuple[SourceF
     if file is None:
         return None
     if match is None:
-        return file, range(1, MAX_LINE + 1)
+        return file, range(1, MAX_LINE)
     first, last = int(match[2]), int(match[3] or match[2])
     _check_order(address, first, last, "L")
     if _nodes_on(index, path, first, last):

@@ -289,9 +289,9 @@ class Odds:
     """
 
     base: float | None
-    left: float
-    largest: float
-    shown: float
+    left: float = 0.0
+    largest: float = 0.0
+    shown: float = 0.0
 
     def chance(self, left: float, largest: float, shown: int) -> float:
         """Return the chance that nothing is missing, for two weights and the tokens that are shown."""

@@ -82,7 +82,7 @@ class Limits:
     def odds_of(self, query: Query, needs: FloatArray, full_tokens: int, breadth: float) -> Odds:
         """Return the odds that pages for a query with these needs suffice, of a skill of `full_tokens`."""
         if self.chance is None:
-            return Odds(None, 0.0, 0.0, 0.0)
+            return Odds(None)
         shares = kinds_of(query, breadth)
         weights, bias = shares @ self.chance[0], float(shares @ self.chance[1])
         fixed = query_signals(query, needs, full_tokens, breadth)
