@@ -50,7 +50,7 @@ CORE = {
 }
 SHARED = ("tests/test_pager.py", "tests/test_sections.py")
 LEAST_SHARE = 0.95
-TEST_SECONDS = 8  # of tests for one mutant, the fastest first
+TEST_SECONDS = 8  # of tests for one mutant, the fastest first, besides those of shared fixtures
 CPU_SECONDS, CPU_FACTOR = 10, 5  # a mutant with which a test computes so much longer is in a loop
 
 TYPES, KILLED, TIMEOUT, SURVIVED = "types", "killed", "timeout", "survived"
@@ -247,8 +247,8 @@ class Runner:
             first, done, total = [], frozenset[str](), 0.0  # killers, which tend to kill again, come first
             for test in calling:
                 if total < TEST_SECONDS:
-                    first.append((items[test], seconds := self._seconds(tests[test], done)))
-                    total, done = total + seconds, done | tests[test].fixtures
+                    first.append((items[test], self._seconds(tests[test], done)))
+                    total, done = total + tests[test].seconds, done | tests[test].fixtures
             outcome, killer = _try(mutant, first)
             of_function[killer] += outcome == KILLED
             self.results[mutant.key] = [outcome, killer]

@@ -1,6 +1,7 @@
 """Pages, marks, page faults and outlines of skills of many files."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,9 +13,10 @@ from page_claims import assert_gaps_can_be_read, assert_page
 from skillpager import SkillPager
 from skillpager.errors import NodeNotFoundError
 from skillpager.output.outline import MAX_MAP_TOKENS
-from skillpager.pages.marks import files_mark
+from skillpager.pages.marks import files_mark, introduction
 from skillpager.pages.render import PageRenderer
 from skillpager.parsing.skill import skill_from_files
+from skillpager.types import ListContext
 
 SIX = [
     (f"{letter}.md", words) for letter, words in zip("abcdef", ("Errors", "x ] y", "", *"123"), strict=True)
@@ -34,6 +36,30 @@ MANY = [*((f"go/deep/{n}.md", "") for n in range(5)), ("ts/a.md", ""), ("b.md", 
 def test_the_mark_of_many_files(files: list[tuple[str, str]], mark: str | None) -> None:
     made = files_mark(files, "#1")
     assert made == mark if mark else made.endswith("; 7/ (1: a.md); …]")
+
+
+@pytest.mark.parametrize(
+    ("text", "lead_in", "words"),
+    [
+        ("**Set up:**\nRun x.", None, "Set up"),
+        ("Plain.\nMore.", None, ""),
+        ("Table 2: limits *\n| a |", None, "Table 2: limits"),
+        ("_To restore:_\n- one", "", "To restore"),
+        ("还原：\n- 一", "", "还原"),
+        ("- one:", "", ""),  # nothing is below
+        ("- one", "**To restore:**", "To restore"),
+        ("- one", "还原：", "还原"),
+        ("- one", "No colon", ""),
+    ],
+)
+def test_a_line_introduces_what_is_below(
+    quick_pager: SkillPager, text: str, lead_in: str | None, words: str
+) -> None:
+    node = quick_pager.index("One.\n\nTwo.\n").nodes[1]
+    span = quick_pager.index("Lead.\n").nodes[0].span
+    of_list = None if lead_in is None else ListContext(lead_in, span if lead_in else None, 0, 1)
+    where = span if lead_in and words else node.span
+    assert introduction(replace(node, text=text, list_context=of_list)) == (where, words)
 
 
 def skill_of(*texts: str) -> list[tuple[str, str]]:
