@@ -109,7 +109,6 @@ train: $(VENV)/.dev ## make all models that ship: DATA="DIR…"; build/training 
 	$(BIN)/python $(PIP_INSTALL) 'torch==2.13.0' --editable '.[bench,train]'
 	$(BIN)/python training/train.py $(DATA)
 	$(BIN)/python training/evaluate.py $(DATA)
-	$(BIN)/python training/ablate.py $(DATA)
 	$(BIN)/python training/tables.py --work build/training
 	$(BIN)/python docs/generate_models.py
 

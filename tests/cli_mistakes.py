@@ -55,6 +55,8 @@ MISTAKES = {
     "unknown classifier": Mistake(("page", BISECT, "q", "--classifier", "x")),
     "λ out of range": Mistake(("page", BISECT, "q", "--lambda", "1.5")),
     "sufficiency that is no chance": Mistake(("page", BISECT, "q", "--sufficiency", "2")),
+    "λ that is no number": Mistake(("page", BISECT, "q", "--lambda", "nan")),
+    "sufficiency that is no number": Mistake(("page", BISECT, "q", "--sufficiency", "nan")),
     "sufficiency from who cannot estimate it": Mistake(
         ("page", BISECT, "q", "--strategy", "mmr", "--sufficiency", "0.9")
     ),

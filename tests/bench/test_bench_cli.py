@@ -8,6 +8,7 @@ import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import unquote
 
 import pytest
 
@@ -196,10 +197,8 @@ def test_a_baseline_is_run_too_and_the_others_are_compared_with_it(session: Sess
     assert ["–" in row[-2] for row in rows] == [True, True, False]
     table = session.folder / "beside-navigator" / "tables" / "pairwise.csv"
     assert "Only navigator" in table.read_text(encoding="utf-8")
-    assert (
-        "has no run of the baseline mmr@k=7"
-        in invoke("bench", "report", "results", "--baseline", "mmr@k=7").err
-    )
+    missing = invoke("bench", "report", "results", "--baseline", "mmr@k=7")
+    assert "has no run of the baseline mmr@k=7" in missing.err
 
 
 def test_a_strategy_of_the_folder_is_in_tables_and_curves(session: Session) -> None:
@@ -224,10 +223,7 @@ def test_one_command_runs_every_suite_and_writes_the_report(session: Session) ->
 def test_a_run_judged_by_a_model_asks_it(session: Session) -> None:
     folder = BenchFolder(session.folder / "results")
     [judge] = [path.name for path in (folder.path / "judgments").iterdir() if path.name.startswith("llm")]
-    records = folder.judgments(
-        "llm:" + judge.removeprefix("llm%3A").replace("%2F", "/").replace("%23", "#").replace("%3A", ":"),
-        "mmr",
-    )
+    records = folder.judgments(unquote(judge), "mmr")
     assert len(records) == len(folder.queries())
     assert {len(record.votes) for record in records} == {3}
 
@@ -241,6 +237,7 @@ def test_a_run_judged_by_a_model_asks_it(session: Session) -> None:
         (["run", "--data", "test"], 1, "name a folder for the results with --out"),
         (["run", "--out", "results", "--style", "marked"], 1, "style plain, now marked"),
         (["report", "test"], 1, "test holds no verdicts of the judge 'evidence'"),
+        (["compare", "test", "test", "--tolerance", "nan"], 2, "give points from 0 to 100"),
     ],
 )
 def test_mistakes_are_explained(session: Session, words: list[str], code: int, told: str) -> None:

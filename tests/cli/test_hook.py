@@ -92,7 +92,7 @@ def test_nothing_is_printed_where_no_page_is_wanted(event: Mapping[str, object],
         (b"[" * 100_000, [], "stdin does not hold a JSON object"),
         (b"{}", ["--colour"], "No such option"),
         (json.dumps({"prompt": QUERY}).encode(), ["--max-tokens", "0"], "greater than or equal to 1"),
-        *((b"{}", ["--seconds", wrong], f"--seconds is {wrong}") for wrong in ("nan", "inf", "-1")),
+        *((b"{}", ["--seconds", wrong], f"--seconds is {wrong}") for wrong in ("nan", "inf", "-1", "0")),
     ],
 )
 def test_a_failure_is_a_note_and_no_failure_of_the_prompt(
@@ -105,15 +105,9 @@ def test_a_failure_is_a_note_and_no_failure_of_the_prompt(
 
 def test_a_broken_configuration_fails_no_prompt(env: dict[str, str], tmp_path: Path) -> None:
     (tmp_path / "skillpager.toml").write_text("max_tokens = [")
-    done = subprocess.run(
-        command("hook"),
-        input=json.dumps({"prompt": QUERY}).encode(),
-        env=env,
-        cwd=tmp_path,
-        capture_output=True,
-    )
-    assert (done.returncode, done.stdout) == (0, b"")
-    assert b"skillpager.toml" in done.stderr
+    done = run("hook", env=env, stdin=json.dumps({"prompt": QUERY}).encode(), cwd=tmp_path)
+    assert (done.code, done.out) == (0, "")
+    assert "skillpager.toml" in done.err
 
 
 def test_a_prompt_does_not_wait_longer_than_the_limit(env: dict[str, str], tmp_path: Path) -> None:

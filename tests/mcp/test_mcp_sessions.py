@@ -5,6 +5,7 @@ import re
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
@@ -13,10 +14,10 @@ from anyio.to_thread import current_default_thread_limiter, run_sync
 from conftest import SAMPLES
 from encoder_stubs import TIME_LIMIT, HeldEncoder, PanickingEncoder
 from mcp import Client
-from mcp_clients import ERAS, answers, error_of, server_of, text_of
+from mcp_clients import ERAS, answers, child, error_of, server_of, text_of, with_client
 from skillpager import SkillPager
 from skillpager.mcp import server
-from skillpager.mcp.server import THREADS
+from skillpager.mcp.server import PROGRESS, THREADS
 
 PAGE = ("load_skill", {"name": "postgres-backup", "query": "Restore a single table from last night's dump."})
 # whose page has several parts
@@ -34,13 +35,8 @@ def test_a_page_names_what_the_session_was_sent(pager: SkillPager, era: str) -> 
     one, both = pager.page(skill, PARTS[1]["query"]), pager.page(skill, OTHER[1]["query"])
     assert KNOWN not in first
     assert {node.id for node in one.nodes} & {node.id for node in both.nodes}
-    again = pager.page(
-        skill,
-        PARTS[1]["query"],
-        known=[node.id for node in one.nodes],
-        show='read_skill_nodes(name="postgres-backup", ids="{ids}")',
-        folder=True,
-    )
+    show, known = 'read_skill_nodes(name="postgres-backup", ids="{ids}")', [node.id for node in one.nodes]
+    again = pager.page(skill, PARTS[1]["query"], known=known, show=show, folder=True)
     assert second == again.text
     assert len(re.findall(rf"^\[… L[\d-]+, {KNOWN}\]$", second, re.MULTILINE)) > 1
     # what to do when the host has dropped it
@@ -88,17 +84,15 @@ def test_a_changed_file_is_indexed_anew_and_counts_as_not_sent(pager: SkillPager
         os.utime(file, (1_700_000_000, 1_700_000_000))  # the same age: size and digest tell
 
     write("Stop the old service.")
-    server = server_of(pager, tmp_path)
     texts: list[str] = []
 
-    async def run() -> None:
-        async with Client(server, mode="legacy") as client:
-            for step in ("", "", "Stop the new service at once."):
-                if step:
-                    write(step)
-                texts.append(text_of(await client.call_tool("load_skill", {"name": "restart"})))
+    async def ask(client: Client) -> None:
+        for step in ("", "", "Stop the new service at once."):
+            if step:
+                write(step)
+            texts.append(text_of(await client.call_tool("load_skill", {"name": "restart"})))
 
-    anyio.run(run)
+    with_client(server_of(pager, tmp_path), ask)
     assert "Stop the old service." in texts[0]
     assert KNOWN in texts[1]
     assert "Stop the new service at once." in texts[2]
@@ -130,19 +124,42 @@ def test_a_cancelled_call_sent_nothing(tmp_path: Path, era: str) -> None:
     pager, encoder = held(tmp_path)
     texts: list[str] = []
 
-    async def run() -> None:
-        async with Client(server_of(pager, SAMPLES), mode=era) as client:
-            async with anyio.create_task_group() as calls:
-                calls.start_soon(client.call_tool, *PAGE)
-                await run_sync(encoder.started.wait, TIME_LIMIT)
-                calls.cancel_scope.cancel()
-                threading.Timer(0.3, encoder.let_go.set).start()
-            await anyio.sleep(1)  # the thread of the cancelled call ends
-            texts.extend([text_of(await client.call_tool(*PAGE)) for _ in range(2)])
+    async def ask(client: Client) -> None:
+        async with anyio.create_task_group() as calls:
+            calls.start_soon(client.call_tool, *PAGE)
+            await run_sync(encoder.started.wait, TIME_LIMIT)
+            calls.cancel_scope.cancel()
+            threading.Timer(0.3, encoder.let_go.set).start()
+        await anyio.sleep(1)  # the thread of the cancelled call ends
+        texts.extend([text_of(await client.call_tool(*PAGE)) for _ in range(2)])
 
-    anyio.run(run)
+    with_client(server_of(pager, SAMPLES), ask, era=era)
     pager.close()
     assert [KNOWN in text for text in texts] == [False, True]
+
+
+@pytest.mark.parametrize("era", ERAS)
+def test_a_call_that_takes_seconds_tells_its_progress(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, era: str
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[1]))
+    told: list[tuple[float, float | None, str | None]] = []
+
+    async def note(*progress: Any) -> None:
+        told.append(progress)
+
+    async def ask(client: Client) -> None:
+        for least in (1, 0):  # the second page needs no index
+            begun = anyio.current_time()
+            text_of(await client.call_tool(*PAGE, progress_callback=note))
+            assert least <= len(told) <= anyio.current_time() - begun
+            for second, (seconds, *rest) in enumerate(told, 1):
+                assert seconds >= second
+                assert rest == [None, PROGRESS]
+            told.clear()
+
+    slow = child(SAMPLES, "--encoder", "bulk_parts:SlowEncoder", cache=tmp_path / "cache")
+    with_client(slow, ask, era=era)
 
 
 def test_calls_leave_threads_for_the_messages_that_cancel_them(tmp_path: Path) -> None:
@@ -150,21 +167,20 @@ def test_calls_leave_threads_for_the_messages_that_cancel_them(tmp_path: Path) -
     pager, encoder = held(tmp_path)
     pager.index(SAMPLES / "postgres-backup")
 
-    async def run() -> None:
-        async with Client(server_of(pager, SAMPLES), mode="legacy") as client:
-            async with anyio.create_task_group() as calls:
-                for number in range(10):
-                    query = {**PAGE[1], "query": f"{PAGE[1]['query']} {number}"}
-                    calls.start_soon(client.call_tool, "load_skill", query)
-                while not encoder.started.is_set():
-                    await anyio.sleep(0.1)
-                await anyio.sleep(1)
-                assert current_default_thread_limiter().borrowed_tokens == 0
-                calls.cancel_scope.cancel()
-                threading.Timer(0.3, encoder.let_go.set).start()
-            await client.list_tools()
+    async def ask(client: Client) -> None:
+        async with anyio.create_task_group() as calls:
+            for number in range(10):
+                query = {**PAGE[1], "query": f"{PAGE[1]['query']} {number}"}
+                calls.start_soon(client.call_tool, "load_skill", query)
+            while not encoder.started.is_set():
+                await anyio.sleep(0.1)
+            await anyio.sleep(1)
+            assert current_default_thread_limiter().borrowed_tokens == 0
+            calls.cancel_scope.cancel()
+            threading.Timer(0.3, encoder.let_go.set).start()
+        await client.list_tools()
 
-    anyio.run(run)
+    with_client(server_of(pager, SAMPLES), ask)
     pager.close()
     assert encoder.queries == THREADS  # the other eight were cancelled before they began
 
@@ -184,17 +200,16 @@ def test_a_call_that_is_cancelled_before_its_thread_begins_makes_no_page(
 
         return await run_sync(late, limiter=limiter)
 
-    async def run() -> None:
-        async with Client(server_of(pager, SAMPLES), mode="legacy") as client:
-            async with anyio.create_task_group() as calls:
-                calls.start_soon(client.call_tool, *PAGE)
-                await run_sync(has_thread.wait, TIME_LIMIT)
-                calls.cancel_scope.cancel()
-            await client.list_tools()  # the server has read what was sent before
-            go.set()
+    async def ask(client: Client) -> None:
+        async with anyio.create_task_group() as calls:
+            calls.start_soon(client.call_tool, *PAGE)
+            await run_sync(has_thread.wait, TIME_LIMIT)
+            calls.cancel_scope.cancel()
+        await client.list_tools()  # the server has read what was sent before
+        go.set()
 
     monkeypatch.setattr(server, "run_sync", run_late)
-    anyio.run(run)
+    with_client(server_of(pager, SAMPLES), ask)
     pager.close()
     assert encoder.queries == 0
 
@@ -204,19 +219,18 @@ def test_calls_at_the_same_time_are_all_sent_whole(tmp_path: Path) -> None:
     pager.index(SAMPLES / "postgres-backup")
     texts: list[str] = []
 
-    async def run() -> None:
-        async def call(client: Client) -> None:
-            texts.append(text_of(await client.call_tool(*PAGE)))
+    async def call(client: Client) -> None:
+        texts.append(text_of(await client.call_tool(*PAGE)))
 
-        async with Client(server_of(pager, SAMPLES), mode="legacy") as client:
-            async with anyio.create_task_group() as calls:
-                calls.start_soon(call, client)
-                calls.start_soon(call, client)
-                await anyio.sleep(1)  # both have looked at what was sent, and wait for the query's embedding
-                encoder.let_go.set()
-            await call(client)
+    async def ask(client: Client) -> None:
+        async with anyio.create_task_group() as calls:
+            calls.start_soon(call, client)
+            calls.start_soon(call, client)
+            await anyio.sleep(1)  # both have looked at what was sent, and wait for the query's embedding
+            encoder.let_go.set()
+        await call(client)
 
-    anyio.run(run)
+    with_client(server_of(pager, SAMPLES), ask)
     pager.close()
     assert [KNOWN in text for text in texts] == [False, False, True]
     assert texts[0] == texts[1]

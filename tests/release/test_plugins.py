@@ -1,9 +1,13 @@
 """The files of plugins, extensions and registries: as `release/plugins.py` writes them."""
 
+import base64
 import json
+import re
+import shlex
 import sys
 import zipfile
 from pathlib import Path
+from urllib.parse import parse_qs, unquote, urlsplit
 
 import pytest
 
@@ -18,6 +22,17 @@ import plugins  # noqa: E402
 def test_committed_files_and_links_are_those_of_the_script() -> None:
     for path, text in plugins.texts().items():
         assert path.read_text(encoding="utf-8") == text, f"run python release/plugins.py: {path} differs"
+
+
+def test_links_hold_the_command_that_the_document_shows() -> None:
+    text = (ROOT / "docs" / "hosts.md").read_text(encoding="utf-8")
+    cursor, code = (parse_qs(urlsplit(link).query) for link in re.findall(r"\((https://\S+\?\S+)\)", text))
+    (shown,) = re.findall(r"^(uvx .* skillpager) --help", text, re.MULTILINE)
+    program, *arguments = shlex.split(shown)
+    server = {"command": program, "args": [*arguments, "mcp"]}
+    assert json.loads(base64.b64decode(cursor["config"][0], validate=True)) == server
+    told = code["url"][0].removeprefix("vscode:mcp/install?")
+    assert json.loads(unquote(told)) == {"name": cursor["name"][0], **server}
 
 
 def test_after_the_release_all_follow_the_name_of_the_index(monkeypatch: pytest.MonkeyPatch) -> None:

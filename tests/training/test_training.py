@@ -29,7 +29,6 @@ import onnx  # noqa: E402
 import torch  # noqa: E402
 from onnx import numpy_helper  # noqa: E402
 
-import ablate  # noqa: E402
 import bert  # noqa: E402
 import data  # noqa: E402
 import evaluate  # noqa: E402
@@ -668,18 +667,3 @@ def test_unseen_documents_are_paged_and_the_tables_tell_of_it(
     assert {row["group"] for row in groups if row["by"] == "wording"} == {"keyword", "command"}
     assert {row["series"] for row in table(tmp_path / "promises.csv")} == {LONG, SHORT}
     assert (tmp_path / "calibration.svg").read_text(encoding="utf-8").rstrip().endswith("</svg>")
-
-
-def test_the_ablation_measures_every_variant(
-    trained: Trained, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    chosen = ("everything", "untuned encoder", "long queries of the first series only", "no calibration")
-    monkeypatch.setattr(
-        ablate, "VARIANTS", [variant for variant in ablate.VARIANTS if variant.name in chosen]
-    )
-    out = tmp_path / "ablation.csv"
-    arguments = [str(trained.samples), "--work", str(trained.work), "--out", str(out)]
-    monkeypatch.setattr(sys, "argv", ["ablate.py", *arguments])
-    ablate.main()
-    measured = [(row["variant"], row["series"]) for row in table(out)]
-    assert measured == [(name, series) for name in chosen for series in (LONG, SHORT)]

@@ -95,8 +95,8 @@ def hook(
     if sys.stdin.isatty():
         note("an agent runs this command with each prompt, and sends it the prompt on stdin (docs/hosts.md)")
         return
-    if not 0 <= seconds <= LARGEST_SECONDS:  # nan is neither
-        raise UsageError(f"--seconds is {seconds:g}: give a number from 0 to {LARGEST_SECONDS:g}.")
+    if not 0 < seconds <= LARGEST_SECONDS:  # nan is neither
+        raise UsageError(f"--seconds is {seconds:g}: give a number above 0, up to {LARGEST_SECONDS:g}.")
     made: Future[dict[str, object]] = Future()
 
     def work() -> None:

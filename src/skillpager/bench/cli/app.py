@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from skillpager.bench.data.folder import BenchFolder
 
 EVIDENCE, NO_JUDGE = "evidence", "none"
+# measures are percentages
+MAX_POINTS = 100
 # headings of what `summarise` returns; intervals draw skills
 SUMMARY = (
     *("method", "queries", "suff. %", "95 % CI", "coverage %", "recall %", "AP %", "nDCG %"),
@@ -191,7 +193,7 @@ def compare(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of the results.")],
     published: Annotated[Path, typer.Argument(metavar="PUBLISHED", help="Published rows, or another run.")],
     tolerance: Annotated[
-        float, typer.Option(metavar="POINTS", min=0, help="Points by which measures may differ.")
+        float, typer.Option(metavar="POINTS", help="Points by which measures may differ.")
     ] = 1.0,  # twice the largest difference that was seen between machines
 ) -> None:
     """Compare a run with published rows of the same methods and queries.
@@ -202,6 +204,8 @@ def compare(
     Examples:
       skillpager bench compare results run
     """
+    if not 0 <= tolerance <= MAX_POINTS:  # nan is neither
+        raise UsageError(f"--tolerance is {tolerance:g}: give points from 0 to {MAX_POINTS}.")
     from skillpager.bench.report.compare import compare_runs, open_results
 
     rows = compare_runs(open_results(run), open_results(published), tolerance=tolerance)
