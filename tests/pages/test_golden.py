@@ -20,6 +20,6 @@ def test_golden(texts: dict[str, str], name: str, kind: str) -> None:
 
 def test_there_is_no_golden_file_without_a_test() -> None:
     assert {path.name.split(".")[0] for path in FOLDER.iterdir()} == {
-        *(*QUERIES, "messages", "errors", "tiles", "edges", "features", "pages", "selections"),
+        *(*QUERIES, "messages", "errors", "tiles", "edges", "features", "pages", "selections", "kernels"),
         *(name.split(".")[0] for name in ASKED),
     }
