@@ -144,7 +144,7 @@ def test_what_is_not_part_of_a_skill(tmp_path: Path, name: str) -> None:
         (
             "/".join("abcdefghijkl") + "/m.md",
             b"x",
-            "out: a/b/c/d/e/f/g/h/i/j/k has more than 10 levels and 20,000 files",
+            "out: a/b/c/d/e/f/g/h/i/j/k is not searched: the skill's folder",
         ),
         ("large.md", b"x" * 300, "large.md: over the limit of 200 bytes (SKILLPAGER_MAX_BYTES)"),
     ],
