@@ -42,8 +42,9 @@ def test_ranges_hold_their_ends_and_the_whole_skill(index: SkillIndex) -> None:
     assert find_nodes(index, []) == []
     assert find_nodes(index, ["n5-n5"]) == [5]
     assert find_nodes(index, [f"n0-{total - 1}"]) == list(range(total))
-    with pytest.raises(NodeNotFoundError):
-        find_nodes(index, [f"n{total}"])
+    for wrong, words in ((f"n{total}", "no node"), ("n5-n3", r"write n3-5\.")):
+        with pytest.raises(NodeNotFoundError, match=words):
+            find_nodes(index, [wrong])
 
 
 def test_lines_name_every_node_that_they_touch(quick_pager: SkillPager) -> None:
@@ -134,3 +135,4 @@ def test_a_skill_may_have_no_nodes_or_no_sections(quick_pager: SkillPager) -> No
     for text, address in ("# Only\n\n## Headings\n", "n0"), ("Just text.\n", "Top"):
         with raises(NodeNotFoundError):
             find_nodes(quick_pager.index(text), [address])
+    assert not quick_pager.expand("# Only\n\n## Headings\n", "L1").complete

@@ -238,6 +238,16 @@ def test_otherwise_the_strategy_selects(
     assert (page.selection.strategy, page.selection.budget) == ("picks", Budget(1, limit))
 
 
+def test_the_legend_names_the_skill_unless_its_command_or_element_does() -> None:
+    index = index_of(words("Alpha", 40), words("Bravo", 40))
+    for style, part_tag, about in (
+        *((Style.MARKED, None, "a skill"), (Style.MARKED, "", 'skill "skill"'), (Style.XML, "", "a skill")),
+    ):
+        page_renderer = PageRenderer(index, Words(), style=style, show="show skill", part_tag=part_tag)
+        legend = f"[Page of {about}. […] = omitted lines; read: show skill refs/b.md:L1]"
+        assert legend in page_renderer.render([0]).text
+
+
 # ---- a whole skill, and what the reader has of it
 
 

@@ -33,7 +33,7 @@ GO, RULES = ["go/errors.md", "go/streaming.md"], ["rules/deep/c.md", "rules/a b.
         ("${CLAUDE_SKILL_DIR}/api.md $DIR/go/errors.md skills/x/ts/errors.md", ["api.md", "go/errors.md", "ts/errors.md"]),
         ("```\ngo/\n├── streaming.md  # events\n```", [*GO]),
         ("errors.md", []),  # of two folders
-        ("https://x.y/api.md, ../api.md, go, rules, a.b, x/api.md2, */ /* * **", []),
+        ("https://x.y/api.md, ../api.md, ./api, go, rules, a.b, x/api.md2, */ /* * **", []),
     ],
 )  # fmt: skip
 def test_files_are_mentioned_by_paths_patterns_folders_and_names(text: str, paths: list[str]) -> None:

@@ -207,8 +207,7 @@ def longest(render: Callable[[Sequence[int]], Page], ordinals: Sequence[int], li
     place = bisect_right(range(len(ordinals)), limit, key=lambda size: render(ordinals[:size]).tokens)
     if place > 1:
         return render(ordinals[: place - 1])
-    first = render(ordinals[:1])
-    return first if first.tokens <= limit else replace(render(()), least_tokens=first.tokens)
+    return replace(render(()), least_tokens=render(ordinals[:1]).tokens)
 
 
 class PageMeter:

@@ -397,7 +397,7 @@ def tag_of(*texts: str) -> str:
 
 def skill_tag(skill: Skill) -> str:
     """Return the tag of the marks of a skill's pages; empty for nearly all skills."""
-    return tag_of(skill.name, *(part for file in skill.files for part in (f"[{file.path}", file.text)))
+    return tag_of(*(part for file in skill.files for part in (f"[{file.path}", file.text)))
 
 
 def folder_words(skill: Skill, folder: Path | None) -> str:
