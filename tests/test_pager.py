@@ -258,6 +258,7 @@ def test_front_matter_alone_is_an_empty_page(hashing_pager: SkillPager) -> None:
         {"strategy": "navigator", "sufficiency": 1.5},
         {"sufficiency": 0.9},  # the default with another encoder
         {"query": "  "},
+        {"strategy": 3},
     ],
 )
 def test_a_wrong_argument_is_a_clear_error(hashing_pager: SkillPager, arguments: dict[str, object]) -> None:

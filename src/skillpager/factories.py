@@ -187,7 +187,7 @@ def make_store(settings: Settings, place: Path | str | None = None) -> SqlStore:
 # ---- parts that others write
 
 
-def unknown_part(kind: PartKind, name: str) -> SettingsError:
+def unknown_part(kind: PartKind, name: object) -> SettingsError:
     """Return the error for a name that no part has."""
     return SettingsError(f"Unknown {kind.noun} {name!r}: choose one of {', '.join(kind.known)}.")
 

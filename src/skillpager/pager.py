@@ -13,7 +13,15 @@ from typing_extensions import Unpack
 
 from skillpager.caches import LRUCache
 from skillpager.errors import SettingsError
-from skillpager.factories import STRATEGIES, make_classifier, make_encoder, make_store, make_strategy
+from skillpager.factories import (
+    STRATEGIES,
+    STRATEGY,
+    make_classifier,
+    make_encoder,
+    make_store,
+    make_strategy,
+    unknown_part,
+)
 from skillpager.indexing import Builder, IndexCache, index_key, rows_id, rows_of_files, stamp_skill
 from skillpager.output import outline as explain
 from skillpager.pages.addresses import find_nodes, verbatim_lines
@@ -413,6 +421,8 @@ class SkillPager:
             default = mmr_lambda is None and self.encoder is self.builder.builtin
             chosen = "navigator" if default else "mmr"
         if not isinstance(chosen, str):
+            if not hasattr(chosen, "select"):
+                raise unknown_part(STRATEGY, chosen)
             return chosen
         name, weight = chosen, mmr_lambda
         # a strategy of others keeps its own default: it is given only what the caller asks for

@@ -84,7 +84,7 @@ def test_page_of_a_skill_that_fits_is_the_whole_skill(skillpager: Run) -> None:
     done = skillpager("page", BISECT, "skip a commit", "--max-tokens", "1000", "--fill")
     source = (SAMPLES / "git-bisect" / "SKILL.md").read_text()
     assert done.out.strip() == source.partition("---\n\n")[2].strip()
-    assert re.fullmatch(r"the whole skill fits: \d+ nodes, \d+ tokens\n", done.err)
+    assert re.fullmatch(r"the whole skill: \d+ nodes, \d+ tokens\n", done.err)
 
 
 def test_a_page_on_which_nothing_fits_fails_and_says_what_would(skillpager: Run) -> None:

@@ -52,7 +52,8 @@ class InstallOptions:
         bool,
         typer.Option(
             "--replace-listing",
-            help="Also take your skills out of the list that Claude Code's model reads: the server has them.",
+            help="Also take your skills out of the list that Claude Code's model reads. With uninstall: only "
+            "put them back.",
         ),
     ] = False
     yes: Yes = False

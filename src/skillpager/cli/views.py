@@ -65,7 +65,7 @@ def note_page(page: Page, name: str = "") -> None:
         selection = page.selection
         total = len(selection.picks) + len(selection.skipped) if selection else len(page.nodes)
         tokens = token_count(page.tokens, exact=page.tokens_exact)
-        line = f"the whole skill fits: {counted(total, 'node')}, {tokens}"
+        line = f"the whole skill: {counted(total, 'node')}, {tokens}"
         if not page.complete:
             saved = f"{'' if page.tokens_exact else 'about '}{percent(page.token_reduction, digits=1)} saved"
             line = f"{len(page.nodes)} of {counted(total, 'node')}, {tokens}, {saved}"

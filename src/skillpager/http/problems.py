@@ -19,6 +19,7 @@ from skillpager.errors import SkillPagerError
 PROBLEM_JSON = "application/problem+json"
 # mistakes of one request that are reported
 MAX_MISTAKES = 20
+WHOLE_BODY = "send one JSON object with the header Content-Type: application/json"
 
 # every other error is a mistake in the request
 STATUS_OF = {
@@ -118,7 +119,11 @@ def _mistakes(error: RequestValidationError) -> Response:
         detail = f"The body is not JSON ({reason}, character {found[0]['loc'][-1]}): send one JSON object."
         return problem(HTTPStatus.BAD_REQUEST, detail)
     mistakes = [
-        {"in": str(place[0]), "field": ".".join(map(str, place[1:])), "detail": mistake["msg"]}
+        {
+            "in": str(place[0]),
+            "field": ".".join(map(str, place[1:])),
+            "detail": mistake["msg"] if place[1:] else WHOLE_BODY,
+        }
         for mistake in found[:MAX_MISTAKES]
         if (place := mistake["loc"])
     ]

@@ -262,7 +262,8 @@ def explain_page(
     """
     selection = page.selection
     if page.complete or selection is None:
-        return "The whole skill is on the page: it fits the limits, so nothing had to be picked.\n"
+        why = "it fits the limits, and the strategy left out nothing, or less than the marks would take"
+        return f"The whole skill is on the page: {why}.\n"
     total = len(selection.picks) + len(selection.skipped)
     lines = [f"Picked {len(selection.picks)} of {total} nodes with {selection.strategy}, in this order:"]
     for pick in selection.picks:

@@ -178,14 +178,15 @@ def _no_skill_in(folder: Path) -> str:
         return f"{folder} has no {ENTRY_FILE}: name a folder that has one, or a Markdown file."
     shown = ", ".join(one_line(str(folder / name), SHOWN_PATH) for name in below[:SHOWN_SKILLS])
     more = f" and {len(below) - SHOWN_SKILLS} more" if len(below) > SHOWN_SKILLS else ""
-    return f"{folder} is no skill but a folder of skills, so name one of them: {shown}{more}."
+    hint = f"name one of them: {shown}{more}; `skillpager ask` finds those that a query needs."
+    return f"{folder} is no skill but a folder of skills, so {hint}"
 
 
 def _not_there(path: Path) -> str:
     if url := _URL.fullmatch(str(path)):
         shown = hide_secrets(f"{url[1]}://{url[2]}")
         return f"{shown} is a URL, and nothing is downloaded: fetch the skill, then name its folder or file."
-    hint = near_path(path) or "name a skill folder, a Markdown file, or a skill that `skillpager list` shows."
+    hint = near_path(path) or "name a skill folder or a Markdown file; `skillpager list` shows known ones."
     return f"There is no file or folder {path}: {hint}"
 
 
@@ -325,7 +326,7 @@ def _skill(files: list[SourceFile], *, fallback: str, root: Path | None, notes: 
     name = safe_name(written, fallback)
     if written and name != written:
         shown, form = one_line(repr(written), MAX_SHOWN_NAME), "letters, digits and hyphens"
-        warnings.append(f"the skill is called {name!r}, because {shown} is not {MAX_NAME} {form} at most")
+        warnings.append(f"the skill is called {name!r}, because {shown} is not 1 to {MAX_NAME} {form}")
     return Skill(name, description, fields, related(files), root, tuple(warnings + notes))
 
 
