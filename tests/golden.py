@@ -208,9 +208,7 @@ def selections_text(pager: SkillPager) -> str:
 
 def sum_of_rows() -> float:
     """Return what the numbers of the encoder's rows for some texts add up to, each by its place."""
-    rows = BuiltinEncoder().encode_documents(
-        [*QUERIES.values(), *(tile for tile in tiles_text().split("\n")[:60])]
-    )
+    rows = BuiltinEncoder().encode_documents([*QUERIES.values(), *tiles_text().split("\n")[:60]])
     return float((rows.astype(np.float64) @ np.arange(rows.shape[1])).sum())
 
 
