@@ -3,26 +3,30 @@
 A run is a folder of `benchmarks/intraskill` that `python benchmarks/publish.py` wrote. Its tables and figures
 are made anew from its rows, and so is every block of the page that is named after it:
 `<!-- RUN TABLE -->`, where TABLE is `claim-counts`, `readers:OTHER` (the same pages
-under the judge of another run), or any table of a report, such as `lambda-sweep`.
+under the judge of another run), or any table of a report, such as `lambda-sweep`. `reader-votes` comes from
+`benchmarks/reader_votes.csv`: pages of five methods, whether they hold the evidence, and the votes of three
+readers, who saw them with headings (`tokens_read`) that style `plain` leaves out (`tokens`).
 """
 
 from collections import Counter
 from functools import cache
 from pathlib import Path
 
+import pandas as pd
 from marked_blocks import read_blocks, table, write_blocks
+from statsmodels.stats.inter_rater import aggregate_raters, fleiss_kappa
 
-from skillpager.bench.judge.agreement import measure_agreement
+from skillpager.bench.judge.agreement import Agreement, measure_agreement
 from skillpager.bench.report.claims import Outcome, check_claims
 from skillpager.bench.report.report import FROM_ROWS, Block
 from skillpager.bench.report.results import ROWS, PublishedResults
-from skillpager.bench.report.statistics import MICRO_REDUCTION, SUFFICIENCY, Interval
+from skillpager.bench.report.statistics import MACRO_REDUCTION, MICRO_REDUCTION, SUFFICIENCY, Interval
 from skillpager.bench.report.tables import Table
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "measured.md"
 RUNS = ROOT / "benchmarks" / "intraskill"
-OVER_SKILLS = "95 % interval, over skills"
+VOTES = ROOT / "benchmarks" / "reader_votes.csv"
 
 
 def main() -> None:
@@ -70,10 +74,11 @@ def tables_of(run: str) -> dict[str, Table]:
 
 
 def blocks(text: str) -> dict[str, str]:
-    """Return the new text of each block of the page that is named after a run."""
+    """Return the new text of each block of the page that is named after a run, and of readers' votes."""
     runs = published_runs()
     names = [name.split(" ", 1) for name in read_blocks(text)]
-    return {" ".join(name): block(*name) for name in names if len(name) == 2 and name[0] in runs}
+    named = {" ".join(name): block(*name) for name in names if len(name) == 2 and name[0] in runs}
+    return {**named, "reader-votes": reader_votes()}
 
 
 def block(run: str, name: str) -> str:
@@ -100,32 +105,51 @@ def claim_counts(run: str) -> str:
 
 
 def readers(run: str, other: str) -> str:
-    """Return methods under the judges of two runs of the same pages, and how far the judges agree."""
+    """Return how far the judges of two runs of the same pages agree, in words."""
     first, second = results_of(run), results_of(other)
-    labels = sorted(filter(second.has, second.labels), key=lambda label: -SUFFICIENCY.of(second.rows(label)))
-    lines: list[list[str]] = []
-    verdicts: list[tuple[str, str]] = []
-    for label in labels:
-        mine, read = first.rows(label), second.rows(label)
-        paired = mine.merge(read, on="query", suffixes=("", "_read"))
-        pairs = list(zip(paired["sufficient"].map(str), paired["sufficient_read"].map(str), strict=True))
-        agree = 100 * sum(a == b for a, b in pairs) / len(pairs)
-        over_skills = SUFFICIENCY.interval(read, by_skill=True)
-        judged = [one(SUFFICIENCY.of(mine)), one(over_skills.value), ends(over_skills)]
-        lines.append([label, *judged, one(MICRO_REDUCTION.of(mine)), one(agree)])
-        verdicts += pairs
-    ours, theirs = zip(*verdicts, strict=True)
-    both = measure_agreement(ours, theirs, sorted({*ours, *theirs}))
-    kappa = "undefined" if both.kappa is None else f"{both.kappa.value:.2f}"
-    differing = [(mine, read) for mine, read in verdicts if mine != read]
-    accepted = sum(read > mine for mine, read in differing)
-    told = (
-        f"Readers and evidence agree on {100 * both.rate.value:.1f} % of {both.cases:,} pages (Cohen's κ "
-        f"{kappa}).\nOf the {len(differing)} disagreements {accepted} are pages that readers accepted and "
-        "the measure did not."
+    both = [(first.rows(each), second.rows(each)) for each in filter(second.has, second.labels)]
+    pages = pd.concat([mine.merge(read, on="query", suffixes=("", "_read")) for mine, read in both])
+    mine, read = pages["sufficient"], pages["sufficient_read"]
+    agreed = agreement(mine, read)
+    return (
+        f"Readers and evidence agree on {100 * agreed.rate.value:.1f} % of {agreed.cases:,} pages (κ "
+        f"{kappa_of(agreed)}); {sum(read > mine)} of {sum(read != mine)} disagreements are pages that only "
+        "readers accept.\n"
     )
-    judges = ["evidence (%)", "readers (%)", OVER_SKILLS]
-    return f"{table(['method', *judges, 'tokens saved (%)', 'verdicts that agree (%)'], lines)}\n{told}\n"
+
+
+def reader_votes() -> str:
+    """Return a table of the pages that three readers judged, and how far the readers agree."""
+    lines: list[list[str]] = []
+    among = []
+    for data, pages in pd.read_csv(VOTES).groupby("set", sort=False):
+        votes = pages.filter(like="reader_")
+        among.append(f"{fleiss_kappa(aggregate_raters(votes.to_numpy())[0]):.2f} on `{data}`")
+        pages = pages.assign(sufficient=votes.mode(axis=1)[0], tokens=pages["tokens_read"])
+        for method, own in [*pages.groupby("method", sort=False), ("all", pages)]:
+            read, both = (
+                SUFFICIENCY.interval(own, by_skill=True),
+                agreement(own["evidence"], own["sufficient"]),
+            )
+            judged = [one(100 * own["evidence"].mean()), f"{one(read.value)} ({ends(read)})"]
+            only = [sum(own["sufficient"] > own["evidence"]), sum(own["sufficient"] < own["evidence"])]
+            agreed = [one(100 * both.rate.value), kappa_of(both), "/".join(map(str, only))]
+            median = 100 * (1 - own["tokens"] / own["full_tokens"]).median()
+            saved = "/".join(map(one, (MICRO_REDUCTION.of(own), MACRO_REDUCTION.of(own), median)))
+            lines.append([str(data), str(method), *judged, *agreed, saved])
+    agreed = ["agree (%)", "κ", "only readers/evidence accept"]
+    head = ["skills", "method", "evidence (%)", "readers (%)", *agreed, "saved: micro/macro/median (%)"]
+    return f"{table(head, lines)}\nFleiss' κ among readers: {', '.join(among)}.\n"
+
+
+def agreement(evidence: pd.Series, read: pd.Series) -> Agreement:
+    """Return how verdicts of readers agree with those of the measure."""
+    return measure_agreement(*(list(each.astype(int).astype(str)) for each in (evidence, read)), ["0", "1"])
+
+
+def kappa_of(both: Agreement) -> str:
+    """Return κ with two decimals."""
+    return "undefined" if both.kappa is None else f"{both.kappa.value:.2f}"
 
 
 def one(number: float) -> str:

@@ -3,7 +3,6 @@
 import csv
 import re
 import runpy
-from collections.abc import Mapping
 from pathlib import Path
 
 import generate_agents
@@ -24,7 +23,7 @@ ROUTING = generate_routing.PAGE.read_text(encoding="utf-8")
 MADE_OF_ROUTING = generate_routing.blocks()
 ANEW = "run `make tables` and review the diff"
 # blocks by the page that shows them
-MADE: list[tuple[Path, Mapping[str, str]]] = [
+MADE = [
     (generate_agents.PAGE, generate_agents.make_blocks()),
     (generate_benchmark.PAGE, generate_benchmark.blocks(MEASURED)),
     (generate_models.PAGE, generate_models.blocks()),
@@ -32,21 +31,14 @@ MADE: list[tuple[Path, Mapping[str, str]]] = [
     (generate_torture.PAGE, {"torture": generate_torture.block()}),
     *generate_readme.blocks().items(),
 ]
+BLOCKS = [pytest.param(page, *one, id=f"{page.name}-{one[0]}") for page, own in MADE for one in own.items()]
 
 
 def rows(path: Path) -> list[dict[str, str]]:
-    with path.open(encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
+    return list(csv.DictReader(path.read_text(encoding="utf-8").splitlines()))
 
 
-@pytest.mark.parametrize(
-    ("page", "name", "text"),
-    [
-        pytest.param(page, *block, id=f"{page.name}-{block[0]}")
-        for page, made in MADE
-        for block in made.items()
-    ],
-)
+@pytest.mark.parametrize(("page", "name", "text"), BLOCKS)
 def test_blocks_are_those_of_the_rows(page: Path, name: str, text: str) -> None:
     assert read_blocks(page.read_text(encoding="utf-8"))[name] == text, ANEW
     assert text
@@ -71,7 +63,6 @@ def test_tables_of_a_run_are_those_of_its_rows(run: str) -> None:
 
 
 def test_the_tables_of_the_models_are_those_of_the_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every interval comes back from the rows, one for each query, method and budget."""
     monkeypatch.syspath_prepend(str(ROOT / "training"))
     tables = runpy.run_path(str(ROOT / "training" / "tables.py"))
     for name, made in tables["tables_of"](tables["read_rows"](BENCHMARKS / "models")).items():
@@ -80,7 +71,6 @@ def test_the_tables_of_the_models_are_those_of_the_rows(monkeypatch: pytest.Monk
 
 
 def test_the_measured_quality_is_that_of_the_rows() -> None:
-    """Every number of `unseen.csv` comes back from the published rows, whose methods and data are all there."""
     count = runpy.run_path(str(BENCHMARKS / "unseen.py"))["count"]
     counted = [{name: str(value) for name, value in row.items()} for row in count()]
     assert counted == rows(BENCHMARKS / "unseen.csv"), ANEW
@@ -101,9 +91,7 @@ def test_the_readers_of_the_sample_agree_as_told() -> None:
     judged = rows(BENCHMARKS / "intraskill" / "dev" / "judgments" / "blind-96.csv")
     assert len(judged) == 96
     evidence = [row["evidence"] for row in judged]
-    told = re.search(
-        r"judge on ([\d.]+), ([\d.]+) and ([\d.]+) %\n\s*\(κ ([\d.]+), ([\d.]+), ([\d.]+);", MEASURED
-    )
+    told = re.search(r"on ([\d.]+), ([\d.]+) and ([\d.]+) %\n\(κ ([\d.]+), ([\d.]+), ([\d.]+);", MEASURED)
     assert told
     for number in (1, 2, 3):
         answers = [row[f"reader_{number}"] for row in judged]
@@ -111,6 +99,18 @@ def test_the_readers_of_the_sample_agree_as_told() -> None:
         assert float(told[number]) == pytest.approx(agreement, abs=0.06)
         assert float(told[number + 3]) == pytest.approx(cohen_kappa_score(answers, evidence), abs=0.006)
         assert ("insufficient", "sufficient") not in zip(answers, evidence, strict=True)
+
+
+def test_the_votes_of_readers_are_complete_and_agree_as_told() -> None:
+    told = re.findall(r"\| (\w+) \| all \| [\d.]+ \| ([\d.]+) \(\S+\) \| [\d.]+ \| ([\d.]+) \|", MEASURED)
+    assert [data for data, _, _ in told] == ["skillsbench", "folders"]
+    for data, accepted, kappa in told:
+        pages = [row for row in rows(BENCHMARKS / "reader_votes.csv") if row["set"] == data]
+        assert len({(row["query"], row["method"]) for row in pages}) == len(pages) == 60 * 5
+        read = [sum(int(row[f"reader_{number}"]) for number in (1, 2, 3)) > 1 for row in pages]
+        assert float(accepted) == pytest.approx(100 * sum(read) / len(read), abs=0.06)
+        evidence = [row["evidence"] == "1" for row in pages]
+        assert float(kappa) == pytest.approx(cohen_kappa_score(read, evidence), abs=0.006)
 
 
 def test_there_are_no_figures_of_torture_tests_that_are_gone() -> None:
