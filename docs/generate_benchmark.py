@@ -3,7 +3,8 @@
 A run is a folder of `benchmarks/intraskill` that `python benchmarks/publish.py` wrote. Its tables and figures
 are made anew from its rows, and so is every block of the page that is named after it:
 `<!-- RUN TABLE -->`, where TABLE is `claim-counts`, `readers:OTHER` (the same pages
-under the judge of another run), or any table of a report, such as `lambda-sweep`. `reader-votes` comes from
+under the judge of another run), `nodes:OTHER` (the same methods on nodes of another splitter), or any table
+of a report, such as `lambda-sweep`. `reader-votes` comes from
 `benchmarks/reader_votes.csv`: pages of five methods, whether they hold the evidence, and the votes of three
 readers, who saw them with headings (`tokens_read`) that style `plain` leaves out (`tokens`).
 """
@@ -17,10 +18,17 @@ from marked_blocks import read_blocks, table, write_blocks
 from statsmodels.stats.inter_rater import aggregate_raters, fleiss_kappa
 
 from skillpager.bench.judge.agreement import Agreement, measure_agreement
+from skillpager.bench.report import paper
 from skillpager.bench.report.claims import Outcome, check_claims
 from skillpager.bench.report.report import FROM_ROWS, Block
 from skillpager.bench.report.results import ROWS, PublishedResults
-from skillpager.bench.report.statistics import MACRO_REDUCTION, MICRO_REDUCTION, SUFFICIENCY, Interval
+from skillpager.bench.report.statistics import (
+    AVERAGE_NODES,
+    MACRO_REDUCTION,
+    MICRO_REDUCTION,
+    SUFFICIENCY,
+    Interval,
+)
 from skillpager.bench.report.tables import Table
 
 ROOT = Path(__file__).parent.parent
@@ -86,11 +94,13 @@ def block(run: str, name: str) -> str:
     kind, _, other = name.partition(":")
     if kind == "readers":
         return readers(run, other)
+    if kind == "nodes":
+        return by_nodes(results_of(run), results_of(other))
     if name == "claim-counts":
         return claim_counts(run)
     tables = tables_of(run)
     if name not in tables:
-        known = ", ".join(["claim-counts", "readers:RUN", *tables])
+        known = ", ".join(["claim-counts", "readers:RUN", "nodes:RUN", *tables])
         raise SystemExit(f"docs/measured.md: the run {run} has no table {name}; it has {known}")
     texts = tables[name].texts
     note = results_of(run).trained_note
@@ -102,6 +112,21 @@ def claim_counts(run: str) -> str:
     outcomes = Counter(check_claims(results_of(run))["outcome"])
     told = [f"{outcomes[each]} {each}" for each in Outcome if outcomes[each]]
     return f"Of {outcomes.total()} claims that can be checked here came out: {', '.join(told)}.\n"
+
+
+def by_nodes(*runs: PublishedResults) -> str:
+    """Return sufficiency by the number of nodes a skill; in parentheses nodes and savings of the pages."""
+    methods = [*(f"mmr@lambda={value}" for value in (0.5, 0.7, 0.9)), "topk_dependency", "greedy_graph"]
+    told = {row.label: row for each in (paper.MAIN, paper.LAMBDA, paper.CONCEPT) for row in each.rows}
+    head = [f"{one(AVERAGE_NODES.of(run.rows('full')))} nodes a skill" for run in runs]
+    lines = []
+    for label in methods:
+        measured = (
+            [m.of(run.rows(label)) for m in (SUFFICIENCY, AVERAGE_NODES, MICRO_REDUCTION)] for run in runs
+        )
+        cells = ["{:.1f} ({:.1f}; {:.1f})".format(*numbers) for numbers in measured]
+        lines.append([label, *cells, f"{told[label].sufficiency:.1f} ({told[label].nodes:.1f})"])
+    return table(["method", *head, f"paper: {told['full'].nodes:.1f}"], lines)
 
 
 def readers(run: str, other: str) -> str:

@@ -25,6 +25,7 @@ from skillpager import SkillPager
 from skillpager.encoders.hashing import HashingEncoder
 from skillpager.errors import NodeNotFoundError, SettingsError, StoreError
 from skillpager.parsing.skill import read_skill
+from skillpager.settings import Settings
 from skillpager.stores.sqlite import VERSION
 from skillpager.types import Budget, FloatArray, Page, SkipReason, Style
 
@@ -181,13 +182,15 @@ def test_an_index_is_built_once_and_loaded_by_the_next_process(tmp_path: Path) -
 
 
 def test_another_part_makes_another_index(tmp_path: Path) -> None:
-    keys = set()
-    for form in ("heading", "bare"):
-        pager = SkillPager(encoder="hashing", embedded_text=form, store=tmp_path)
-        keys.add(pager.index(BACKUP).key)
-        keys.add(pager.index(BACKUP, scope="body").key)  # one file alone: the same index
-        pager.close()
-    assert len(keys) == 2
+    keys, nodes = set(), list[int]()
+    for form, splitter in ("heading", "default"), ("bare", "default"), ("bare", "paper"):
+        settings = Settings(cache_dir=tmp_path, embedded_text=form, splitter=splitter)
+        with SkillPager(encoder="hashing", settings=settings) as pager:
+            # one file alone: the same index
+            keys |= {pager.index(BACKUP, scope=scope).key for scope in ("skill", "body")}
+            nodes.append(len(pager.index(BACKUP).nodes))
+    assert len(keys) == 3
+    assert nodes[0] == nodes[1] < nodes[2]
 
 
 def test_a_changed_file_is_noticed_and_an_unchanged_one_is_not_read_again(tmp_path: Path) -> None:

@@ -231,12 +231,13 @@ class Builder:
     classifier: Classifier
     token_counter: TokenCounter
     embedded_text: str
+    splitter: str = "default"  # a profile of `fragments`
 
     @cached_property
     def recipe(self) -> Recipe:
         """Everything except the skill's files that an index depends on."""
         return Recipe(
-            splitter=SPLITTER_VERSION,
+            splitter=SPLITTER_VERSION + f"-{self.splitter}" * (self.splitter != "default"),
             classifier=self.classifier.id,
             encoder=self.encoder.id,
             embedded_text=self.embedded_text,
@@ -272,7 +273,7 @@ class Builder:
         from skillpager.graph.edges import infer_edges
         from skillpager.parsing.fragments import split_skill
 
-        tiles = split_skill(skill) if tiles is None else tiles
+        tiles = split_skill(skill, self.splitter) if tiles is None else tiles
         headings = tuple(tile for tile in tiles if isinstance(tile, Heading))
         fragments = [tile for tile in tiles if isinstance(tile, Fragment)]
         chosen = likely_fragments(fragments, query) if query else fragments

@@ -374,7 +374,8 @@ class SkillPager:
     @cached_property
     def builder(self) -> Builder:
         """Builds indexes with the parts in use."""
-        return Builder(self.encoder, self.classifier, self.token_counter, self._embedded_text)
+        parts = self.encoder, self.classifier, self.token_counter, self._embedded_text
+        return Builder(*parts, self.settings.splitter)
 
     def renderer(
         self,

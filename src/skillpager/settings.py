@@ -54,7 +54,10 @@ PROJECT_STRATEGIES = (
     *("head", "sections", "bm25", "hybrid", "dpp", "msd", "cover"),
 )
 # the values of settings that have few
-CHOICES = {"scope": SCOPES, "style": tuple(Style), "embedded_text": TEXT_FORMS}
+CHOICES = {
+    **{"scope": SCOPES, "style": tuple(Style)},
+    **{"embedded_text": TEXT_FORMS, "splitter": ("default", "paper")},
+}
 # names of parts before their colon, by setting; before a colon, any other name is that of a module
 BUILT_IN: dict[str, tuple[str, ...]] = {
     "encoder": ("builtin", "onnx", "hashing", "sentence-transformers", "openai"),
@@ -167,6 +170,7 @@ class Settings:
             `openai:<model>`; the name of an entry point; from a call also `MODULE:NAME`.
         classifier: `local` or `llm`; an entry point or `MODULE:NAME` as well.
         embedded_text: Which text of a node is embedded: `context`, `heading` or `bare`.
+        splitter: `default`, or `paper` for nodes of the paper's size.
         llm_base_url: Chat endpoint, OpenAI-compatible.
         llm_api_key: Its key.
         llm_model: Its model.
@@ -200,6 +204,7 @@ class Settings:
     encoder: str = _set(partial(_part, "encoder"), "builtin")
     classifier: str = _set(partial(_part, "classifier"), "local")
     embedded_text: str = _set(partial(_choice, "embedded_text"), "context")
+    splitter: str = _set(partial(_choice, "splitter"), "default")
     llm_base_url: str | None = _set(_text)
     llm_api_key: str | None = _set(_text)
     llm_model: str | None = _set(_text)

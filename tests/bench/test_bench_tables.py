@@ -354,9 +354,10 @@ def test_a_claim_is_judged_only_with_the_papers_encoder_and_text(
 ) -> None:
     folder = write_results(tmp_path, {"mmr@k=20": [True], "mmr@k=60": [False], "mmr@k=5": [True]})
     recipe = {"encoder": encoder, "embedded_text": text, "classifier": "local-1", "style": "plain"}
-    folder.update_manifest({"run": recipe})
-    found = Results(folder, "evidence")
-    assert len(claims.differing_parts(found)) == parts
+    for splitter, more in ("3", 1), ("3-paper", 0):
+        folder.update_manifest({"run": {**recipe, "splitter": splitter}})
+        found = Results(folder, "evidence")
+        assert len(claims.differing_parts(found)) == parts + more
     checked = check_claims(found)
     # one claim comes out as in the paper, one the other way round
     assert {Outcome.SAME, Outcome.DIFFERENT} <= set(checked["outcome"])

@@ -104,9 +104,8 @@ def test_a_walk_tells_why_each_node_was_left_out() -> None:
     missed = SkipReason.NOT_REACHED
     assert reasons(walked) == {2: SkipReason.BELOW_THRESHOLD, 3: missed, 4: missed}
     assert reasons(select(GreedyGraph(-1.0), index, query)) == {3: missed, 4: missed}
-    assert set(reasons(select(GreedyGraph(0.5), index, query, max_nodes=1)).values()) == {
-        SkipReason.MAX_NODES
-    }
+    limited = reasons(select(GreedyGraph(0.5), index, query, max_nodes=1))
+    assert set(limited.values()) == {SkipReason.MAX_NODES}
 
 
 def test_the_entry_node_needs_no_gain_and_is_walked_through_when_it_does_not_fit() -> None:
@@ -123,8 +122,7 @@ def test_the_entry_node_needs_no_gain_and_is_walked_through_when_it_does_not_fit
 
 def test_a_walk_that_finds_no_more_nodes_has_not_used_up_its_number() -> None:
     index, query = index_with([(0, 1)], n_nodes=4), query_of(0)
-    rows = np.tile(query.embedding, (4, 1))
-    index = replace(index, embeddings=rows)
+    index = replace(index, embeddings=np.tile(query.embedding, (4, 1)))
     missed, ended = SkipReason.NOT_REACHED, SkipReason.MAX_NODES
     assert reasons(select(GreedyGraph(), index, query, max_nodes=3)) == {2: missed, 3: missed}
     assert reasons(select(GreedyGraph(), index, query, max_nodes=2)) == {2: ended, 3: ended}
@@ -141,11 +139,13 @@ def test_the_threshold_of_a_walk_is_a_cosine(threshold: float) -> None:
 
 @pytest.mark.parametrize(("recipe", "threshold"), FITTED_THRESHOLDS.items())
 def test_by_default_the_walk_ends_at_the_threshold_of_the_encoder(
-    recipe: tuple[str, str], threshold: float
+    recipe: tuple[str, str, str], threshold: float
 ) -> None:
     rows, query = near(0.5, threshold + 0.001, threshold - 0.001, -0.9)
     index = replace(index_with([(0, 1), (0, 2), (0, 3)], n_nodes=4), embeddings=rows)
-    index = replace(index, recipe=replace(index.recipe, encoder=recipe[0], embedded_text=recipe[1]))
+    parts = dict(zip(("encoder", "embedded_text"), recipe[:2], strict=True))
+    splitter = f"3-{recipe[2]}" if recipe[2] else "3"
+    index = replace(index, recipe=replace(index.recipe, splitter=splitter, **parts))
     selection = select(GreedyGraph(), index, Query("q", query))
     assert ordinals(selection) == [0, 1]
     assert reasons(selection) == {2: SkipReason.BELOW_THRESHOLD, 3: SkipReason.BELOW_THRESHOLD}
@@ -384,4 +384,4 @@ def test_the_selections_from_the_samples_are_what_they_were(sample_pager: SkillP
 
 
 def test_the_shipped_encoder_has_a_threshold() -> None:
-    assert (ENCODER_ID, Settings().embedded_text) in FITTED_THRESHOLDS
+    assert (ENCODER_ID, Settings().embedded_text, "") in FITTED_THRESHOLDS

@@ -10,18 +10,33 @@ Reference: paper §3.1, Fragment Splitting.
 from skillpager.errors import SkillError
 from skillpager.parsing.blocks import MAX_PIECES, split_blocks
 from skillpager.parsing.lines import Lines
-from skillpager.parsing.merge_rules import merge
+from skillpager.parsing.merge_rules import (
+    RULES,
+    colon_joins_next,
+    list_items_grouped,
+    merge,
+    table_rows_grouped,
+)
 from skillpager.parsing.skill import find_front_matter
 from skillpager.sections import open_headings
 from skillpager.types import Fragment, Heading, ListContext, Skill, SourceFile, Span, Tile, TileKind
 
+# the rules of a profile. `paper` is for comparisons: without what joins lists, tables and local headers,
+# the paper's ground-truth skills have as many nodes as it reports (docs/measured.md)
+PROFILES = {
+    "default": RULES,
+    "paper": tuple(
+        rule for rule in RULES if rule not in (colon_joins_next, list_items_grouped, table_rows_grouped)
+    ),
+}
 
-def split_skill(skill: Skill) -> list[Tile]:
+
+def split_skill(skill: Skill, profile: str = "default") -> list[Tile]:
     """Return the tiles of all files; ordinals continue from file to file. Too many are a `SkillError`."""
     tiles: list[Tile] = []
     fragments = 0
     for file in skill.files:
-        added = split_file(file, first_ordinal=fragments)
+        added = split_file(file, first_ordinal=fragments, profile=profile)
         fragments += sum(isinstance(tile, Fragment) for tile in added)
         tiles += added
         if len(tiles) > 2 * MAX_PIECES + 2:  # there may be blank space between two parts
@@ -32,7 +47,7 @@ def split_skill(skill: Skill) -> list[Tile]:
     return tiles
 
 
-def split_file(file: SourceFile, *, first_ordinal: int = 0) -> list[Tile]:
+def split_file(file: SourceFile, *, first_ordinal: int = 0, profile: str = "default") -> list[Tile]:
     """Return the tiles of one file, which joined are the file. Too many are a `SkillError`."""
     text, lines = file.text, Lines(file.text)
 
@@ -53,7 +68,8 @@ def split_file(file: SourceFile, *, first_ordinal: int = 0) -> list[Tile]:
     ]
     position, ordinal = file.body_start, first_ordinal
     path: tuple[Heading, ...] = ()
-    for piece in merge(split_blocks(text, file.body_start, file=file.path), text):
+    pieces = split_blocks(text, file.body_start, file=file.path)
+    for piece in merge(pieces, text, rules=PROFILES[profile]):
         tiles.append(tile(TileKind.BLANK, position, piece.start))
         position = piece.end
         where, source = span(piece.start, piece.end), text[piece.start : piece.end]

@@ -129,10 +129,10 @@ def _at_equal_tokens(
 
 
 def differing_parts(results: Results) -> list[str]:
-    """Return in words how encoder and embedded text of a run differ from the paper's; empty if they do not.
+    """Return in words how encoder, embedded text and nodes of a run differ from the paper's; else nothing.
 
-    Every claim compares methods that rank nodes by the encoder's cosines. With other cosines the same λ, k
-    and threshold are other methods.
+    Every claim compares methods that rank nodes by the encoder's cosines. With other cosines or nodes the
+    same λ, k and threshold are other methods.
     """
     run = results.folder.entry("run")
     found = []
@@ -141,6 +141,8 @@ def differing_parts(results: Results) -> list[str]:
         found.append(f"the encoder {encoder} instead of {paper.ENCODER}")
     if text != paper.EMBEDDED_TEXT:
         found.append(f"the embedded text {text} instead of {paper.EMBEDDED_TEXT}")
+    if not str(run.get("splitter")).endswith("-paper"):
+        found.append("larger nodes")
     return found
 
 
