@@ -1,6 +1,7 @@
 """`skillpager list`, `route`, `ask` and `library check`: many skills, found for a query, and checked."""
 
 import os
+from dataclasses import replace
 from typing import Annotated
 
 import typer
@@ -186,7 +187,8 @@ def show_command(skill: FoundSkill, options: PagerOptions, *, by_path: bool) -> 
 def _note_parts(made: LibraryPage) -> None:
     """Print what the page holds, and which skills could not be read."""
     for part in made.parts:
-        note_page(part.page, part.skill.name)
+        alone = replace(part.page, sufficiency=made.sufficiency)  # whether the skill is the right one counts
+        note_page(alone if len(made.parts) == 1 else part.page, part.skill.name)
     if len(made.parts) > 1:
         saved = percent(1 - made.tokens / made.full_tokens, digits=1)
         line = f"{len(made.parts)} skills, {token_count(made.tokens, exact=made.tokens_exact)}, {saved} saved"
