@@ -47,13 +47,15 @@ def test_one_skill_gives_the_page_of_that_skill(ask: Ask, warm_cache: Path) -> N
     page = run("page", f"{FOLDERS}/postgres-backup", ONE, "--max-tokens", "600", env=environment(warm_cache))
     done = ask(ONE, FOLDERS, "--max-tokens", "600")
     assert (done.code, done.out) == (0, page.out)
-    assert done.err == f"postgres-backup: {page.err}"
+    right = "postgres-backup is a right skill with an estimated chance of "
+    assert re.sub(r"\d+ %\n\Z", "", done.err) == f"postgres-backup: {page.err}{right}"
     assert ask("-", FOLDERS, "--max-tokens", "600", stdin=ONE.encode()).out == page.out
 
 
 def test_the_notes_tell_of_each_skill_and_of_the_whole(ask: Ask) -> None:
     done = ask(TWO, FOLDERS)
-    *skills, whole = done.err.splitlines()
+    *skills, whole, right = done.err.splitlines()
+    assert re.match(r"(git-bisect|postgres-backup) is a right skill with", right)
     assert {line.partition(":")[0] for line in skills} == {"git-bisect", "postgres-backup"}
     assert re.fullmatch(
         r"2 skills, [\d,]+ tokens, [\d.]+ % saved; all parts hold what is needed with an estimated chance of \d+ %",

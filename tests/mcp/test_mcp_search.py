@@ -51,7 +51,9 @@ def test_two_tasks_get_one_page_of_two_skills_whose_parts_can_be_read_on(server:
     query = "Find the commit that broke the build with git bisect, then restore one table from a dump."
     first, again = answers(server, ("load_skill", {"query": query}), ("load_skill", {"query": query}))
     text = text_of(first)
-    assert text.rstrip().splitlines()[-1].startswith("[Page holds all that is needed with")
+    page, skill = text.rstrip().splitlines()[-2:]
+    assert page.startswith("[Page holds all that is needed with")
+    assert re.fullmatch(r"\[git-bisect is a right skill with an estimated chance of \d+ %\]", skill)
     # the gaps are read with the calls that the page names
     assert 'read_skill_nodes(name="postgres-backup", ids=' in text
     assert "git bisect start" in text

@@ -1,7 +1,6 @@
 """`skillpager list`, `route`, `ask` and `library check`: many skills, found for a query, and checked."""
 
 import os
-from dataclasses import replace
 from typing import Annotated
 
 import typer
@@ -187,8 +186,7 @@ def show_command(skill: FoundSkill, options: PagerOptions, *, by_path: bool) -> 
 def _note_parts(made: LibraryPage) -> None:
     """Print what the page holds, and which skills could not be read."""
     for part in made.parts:
-        alone = replace(part.page, sufficiency=made.sufficiency)  # whether the skill is the right one counts
-        note_page(alone if len(made.parts) == 1 else part.page, part.skill.name)
+        note_page(part.page, part.skill.name)
     if len(made.parts) > 1:
         saved = percent(1 - made.tokens / made.full_tokens, digits=1)
         line = f"{len(made.parts)} skills, {token_count(made.tokens, exact=made.tokens_exact)}, {saved} saved"
@@ -196,6 +194,8 @@ def _note_parts(made: LibraryPage) -> None:
             chance = chance_words(made.sufficiency)
             line += f"; all parts hold what is needed with an estimated chance of {chance}"
         note(line)
+    for first in made.parts[:1]:  # what its page promises holds only if it is
+        note(f"{first.skill.name} is a right skill with an estimated chance of {chance_words(first.chance)}")
     for each in made.refused:
         if each.reason is RefusalReason.UNREADABLE:
             warn(f"{each.skill.name!r} is passed over: {each.detail}")

@@ -107,8 +107,7 @@ class LibraryPage:
         tokens: Tokens of `text`.
         full_tokens: Tokens of the skills of its parts, without front matter.
         tokens_exact: Whether the counts are a tokenizer's; False for estimates.
-        sufficiency: Estimated chance that the first skill is a right one, and that all parts hold what is
-            needed of theirs; None if unknown.
+        sufficiency: Estimated chance that all parts hold what is needed of their skills; None if unknown.
         covered: The least of the estimated chances that a skill answers the query at all; None if unknown.
         route: The skills that routing found for the query.
         refused: The skills that were found and have no part, the most likely first.
@@ -173,9 +172,7 @@ def make_library_page(
         tokens=maker.count(text),
         full_tokens=sum(page.full_tokens for page in pages),
         tokens_exact=pager.token_counter.exact,
-        sufficiency=_combined(
-            [*(page.sufficiency for page in pages), *(part.chance for part in parts[:1])], prod
-        ),
+        sufficiency=_combined([page.sufficiency for page in pages], prod),
         covered=_combined([page.covered for page in pages], min),
         route=found,
         refused=tuple(refused),

@@ -285,6 +285,10 @@ class ToolCall:
             return page.text
         chance = chance_words(page.sufficiency)
         longer = f"{page.text}\n[Page{tag} holds all that is needed with an estimated chance of {chance}]\n"
+        if isinstance(page, LibraryPage):
+            first = page.parts[0]
+            right = chance_words(first.chance)
+            longer += f"[{first.skill.name}{tag} is a right skill with an estimated chance of {right}]\n"
         return longer if self._count(longer) <= limit else page.text
 
     def _map(self, index: SkillIndex, limit: int) -> str:
