@@ -98,21 +98,11 @@ def test_lists_of_folders_and_home(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "content",
     [
-        "encoder = ",
-        'encodr = "x"',
-        "max_nodes = -1",
-        "max_nodes = true",
-        'mmr_lambda = "high"',
-        'sufficiency = "sure"',
-        "llm_batch_size = 0",
-        "llm_concurrency = 1001",
-        "llm_timeout = nan",
-        'fill = "perhaps"',
-        'style = "gold"',
-        "sufficiency = 0",
-        "encoder = 5",
+        "encoder = ", 'encodr = "x"', "max_nodes = -1", "max_nodes = true", 'mmr_lambda = "high"',
+        'sufficiency = "sure"', "llm_batch_size = 0", "llm_concurrency = 1001", "llm_timeout = nan",
+        'fill = "perhaps"', 'style = "gold"', "sufficiency = 0", "encoder = 5",
     ],
-)
+)  # fmt: skip
 def test_a_wrong_file_names_the_place_and_the_value(tmp_path: Path, content: str) -> None:
     with raises(SettingsError):
         load(tmp_path, user=content)
