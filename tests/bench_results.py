@@ -15,7 +15,6 @@ from skillpager.bench.data.records import (
 from skillpager.bench.report.results import Results
 from skillpager.types import NodeType
 
-QUERIES_PER_SKILL = 5
 EVIDENCE = "evidence"
 # what a context of the tests costs, and what is selected, unless a test says otherwise
 NODES_SHOWN, TOKENS, FULL_TOKENS = 10, 40, 100

@@ -3,9 +3,7 @@
 import hashlib
 import json
 import re
-import time
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -133,14 +131,6 @@ def verdict(sufficient: object, reason: str = "nothing is missing") -> Reply:
 def judge_by_length(asked: Asked) -> Reply:
     """Answer as a judge that likes contexts which end as documents do."""
     return verdict(quoted_part(asked, "context").endswith("\n"))
-
-
-def wait_until(condition: Callable[[], object], limit: float = 20.0) -> None:
-    """Return when the condition holds."""
-    end = time.monotonic() + limit
-    while not condition():
-        assert time.monotonic() < end, "it never came"
-        time.sleep(0.01)
 
 
 def without_contexts(folder: BenchFolder, method: str) -> None:

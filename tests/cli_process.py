@@ -9,6 +9,8 @@ import pty
 import select
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -107,6 +109,14 @@ def run_on_terminal(*arguments: str | Path, env: dict[str, str], cwd: Path = ROO
             raise
     os.close(ours)
     return Ran(process.wait(TIME_LIMIT), said.decode().replace("\r\n", "\n"), "")
+
+
+def wait_until(holds: Callable[[], object], seconds: float = 120.0) -> None:
+    """Wait until something holds; a busy machine is no failure."""
+    end = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < end, "it never came about"
+        time.sleep(0.02)
 
 
 def hide(folder: Path, *packages: str) -> str:

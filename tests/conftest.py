@@ -5,9 +5,10 @@ import shutil
 import signal
 import socket
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from fnmatch import fnmatch
 from importlib.util import find_spec
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 import hypothesis
@@ -197,6 +198,12 @@ def _no_network(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(socket.socket, "connect", local_only)
 
 
+@pytest.fixture
+def settled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Trust the stamps of files at once."""
+    monkeypatch.setattr("skillpager.files.SETTLED_NS", -1)
+
+
 @pytest.fixture(scope="session")
 def pager(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SkillPager]:
     """The default parts: shipped encoder and classifier, a real SQLite store."""
@@ -234,6 +241,15 @@ def hashing_pager(tmp_path: Path) -> Iterator[SkillPager]:
     made = SkillPager(encoder="hashing", classifier=TurnsClassifier(), settings=settings)
     yield made
     made.close()
+
+
+def run_all(children: Sequence[BaseProcess]) -> None:
+    """Run processes, all of which must end well."""
+    for child in children:
+        child.start()
+    for child in children:
+        child.join(240)
+    assert [child.exitcode for child in children] == [0] * len(children)
 
 
 @pytest.fixture(scope="module")

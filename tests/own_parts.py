@@ -1,5 +1,7 @@
 """Modules with parts that others might write, good ones and wrong ones, for tests that load them by name."""
 
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -80,6 +82,19 @@ def write_parts(folder: Path, name: str = "strangers") -> Path:
     file = folder / f"{name}.py"
     file.write_text(MODULE, encoding="utf-8")
     return file
+
+
+@pytest.fixture(autouse=True)
+def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Go to a folder with a module of parts; forget it and the path afterwards."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    sys.modules.pop("own_strategy", None)
+    before = set(sys.modules)
+    yield write_parts(tmp_path)
+    for name in set(sys.modules) - before:
+        if Path(getattr(sys.modules[name], "__file__", None) or ".").is_relative_to(tmp_path):
+            del sys.modules[name]
 
 
 def install_parts(folder: Path, patch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,6 @@
 """Parts of others by name: what is loaded, what is refused, and who may name code at all."""
 
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -9,7 +8,7 @@ import pytest
 from chat_bench import invoke
 from conftest import SAMPLES
 from messages import raises
-from own_parts import install_parts, write_parts
+from own_parts import install_parts, module
 from skillpager import SkillPager
 from skillpager.errors import SettingsError
 from skillpager.factories import ENCODERS, make_classifier, make_encoder, make_strategy
@@ -17,21 +16,10 @@ from skillpager.settings import BUILT_IN, PROJECT_STRATEGIES, Settings, load_set
 from skillpager.strategies.mmr import Mmr
 from skillpager.strategies.registry import FAMILIES
 
+__all__ = ["module"]
+
 BISECT = SAMPLES / "git-bisect"
 QUERY = "which command marks a commit as good"
-
-
-@pytest.fixture(autouse=True)
-def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Go to a folder with a module of parts; forget it and the path afterwards."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "path", [*sys.path])
-    file = write_parts(tmp_path)
-    before = set(sys.modules)
-    yield file
-    for name in set(sys.modules) - before:
-        if Path(getattr(sys.modules[name], "__file__", None) or ".").is_relative_to(tmp_path):
-            del sys.modules[name]
 
 
 def strategy_of(name: str, mmr_lambda: float = 0.7) -> object:
@@ -68,17 +56,10 @@ def test_a_constructors_own_default_holds_unless_a_call_says_otherwise(
 @pytest.mark.parametrize(
     "name",
     [
-        "nowhere:Last",
-        "strangers.deep:Last",
-        "strangers:Space.Lost",
-        "strangers:",
-        ":Last",
-        "../strangers:Last",
-        "strangers:Last(3)",
-        "strangers:Nothing",
-        "strangers:Needs",
+        "nowhere:Last", "strangers.deep:Last", "strangers:Space.Lost", "strangers:", ":Last",
+        "../strangers:Last", "strangers:Last(3)", "strangers:Nothing", "strangers:Needs",
     ],
-)
+)  # fmt: skip
 def test_what_cannot_be_a_strategy_is_a_clear_error(name: str) -> None:
     with raises(SettingsError):
         strategy_of(name)

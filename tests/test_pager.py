@@ -16,7 +16,6 @@ import numpy as np
 import pytest
 
 import skillpager
-import skillpager.files
 import skillpager.indexing
 from conftest import SAMPLES
 from messages import raises
@@ -278,12 +277,6 @@ def test_the_same_text_in_another_place_is_another_skill(hashing_pager: SkillPag
         (tmp_path / name / "SKILL.md").write_text(text, encoding="utf-8")
         assert hashing_pager.index(tmp_path / name).skill.root == (tmp_path / name).resolve()
     assert hashing_pager.index(text).skill.root is None
-
-
-@pytest.fixture
-def settled(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Trust the stamps of files at once."""
-    monkeypatch.setattr(skillpager.files, "SETTLED_NS", -1)
 
 
 @pytest.mark.usefixtures("settled")

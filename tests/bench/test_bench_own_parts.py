@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,12 +12,14 @@ from chat_bench import invoke
 from conftest import ROOT
 from evidence_folder import write_evidence_folder
 from messages import raises
-from own_parts import install_parts, write_parts
+from own_parts import install_parts, module
 from skillpager.bench import BenchFolder, Plan, Results, open_run, run_methods, run_settings
 from skillpager.bench.report.methods import default_methods, read_curves
 from skillpager.bench.run.methods import parse_method
 from skillpager.errors import SkillPagerError
 from skillpager.settings import Settings
+
+__all__ = ["module"]
 
 NAMES = ("git-bisect", "csv-cleaning")
 LAST = "strangers:Last"
@@ -33,17 +34,6 @@ def data(tmp_path: Path) -> Path:
 def plan(tmp_path: Path) -> Plan:
     settings = Settings(cache_dir=tmp_path / "cache", encoder="hashing")
     return Plan(run_settings(settings, style="plain"))
-
-
-@pytest.fixture(autouse=True)
-def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Go to a folder with a module of parts; forget it and the path afterwards."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "path", [*sys.path])
-    sys.modules.pop("own_strategy", None)
-    yield write_parts(tmp_path)
-    for name in ("strangers", "plugged", "own_strategy"):
-        sys.modules.pop(name, None)
 
 
 def test_processes_load_what_is_named_and_change_nothing(

@@ -26,24 +26,10 @@ QUERIES = ["pod stuck in Pending", "404", "restore one table", "周五 发布"]
 COUNTERS = [default_counter(), EstimatedCounter()]
 
 # words, white space of every kind, scripts without spaces, and signs
-_PARTS = st.sampled_from(
-    [
-        "word ",
-        "`code`",
-        "\n",
-        "\r\n",
-        "\r",
-        "  ",
-        "\t- item",
-        "\n\n    ",
-        "# Title\n",
-        "节点",
-        "é",
-        "x" * 70,
-        "🙂",
-        "---\n",
-    ]
-)
+_PARTS = st.sampled_from([
+    "word ", "`code`", "\n", "\r\n", "\r", "  ", "\t- item", "\n\n    ",
+    "# Title\n", "节点", "é", "x" * 70, "🙂", "---\n",
+])  # fmt: skip
 TEXTS = st.one_of(st.lists(_PARTS, max_size=60).map("".join), st.text(max_size=80))
 
 

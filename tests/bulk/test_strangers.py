@@ -17,8 +17,8 @@ from pathlib import Path
 
 import pytest
 
-from bulk_parts import wait_until, write_skills
-from cli_process import command, environment, run
+from bulk_parts import write_skills
+from cli_process import command, environment, run, wait_until
 from skillpager.bulk import fetching, sources_of
 from skillpager.bulk.sources import Item
 from skillpager.settings import Settings

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from bulk_parts import DEADLY, assert_all_stored, built, start_driver, telling_pager, wait_until, write_skills
+from bulk_parts import DEADLY, assert_all_stored, built, start_driver, telling_pager, write_skills
+from cli_process import wait_until
 from postgres_server import is_running
 from skillpager.bulk import Outcome, index_skills, workers
 from skillpager.bulk.driver import MAX_FAILURES_IN_A_ROW

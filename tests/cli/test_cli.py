@@ -8,7 +8,6 @@ import sqlite3
 import subprocess
 import sys
 import textwrap
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -17,7 +16,6 @@ import pytest
 from cli_process import (
     ROOT,
     SAMPLES,
-    TIME_LIMIT,
     Ran,
     command,
     environment,
@@ -25,6 +23,7 @@ from cli_process import (
     invoke,
     run,
     run_on_terminal,
+    wait_until,
 )
 from openai_server import OpenAIServer, Reply, openai_server  # noqa: F401
 from skillpager import SkillPager
@@ -459,7 +458,9 @@ def test_shells_complete_commands(skillpager: Run) -> None:
 # ---- messages, signals, streams
 
 
-def test_quiet_and_verbose(skillpager: Run, tmp_path: Path) -> None:
+def test_quiet_and_verbose_and_warnings_that_are_json_lines_with_json(
+    skillpager: Run, tmp_path: Path
+) -> None:
     odd = tmp_path / "odd.md"
     odd.write_text("---\ndescription: Odd: colon\n---\nText.\n")
     assert "warning: odd: odd.md:2: the front matter " in skillpager("page", odd, "text").err
@@ -467,11 +468,6 @@ def test_quiet_and_verbose(skillpager: Run, tmp_path: Path) -> None:
     missing = skillpager("page", "nowhere.md", "text", "-v")
     assert "Traceback" in missing.err
     assert missing.err.splitlines()[-1].startswith("error: ")
-
-
-def test_warnings_are_json_lines_with_json(skillpager: Run, tmp_path: Path) -> None:
-    odd = tmp_path / "odd.md"
-    odd.write_text("---\ndescription: Odd: colon\n---\nText.\n")
     lines = [json.loads(line) for line in skillpager("outline", odd, "--json").err.splitlines()]
     assert lines
     assert all("odd.md:2: the front matter" in line["warning"]["message"] for line in lines)
@@ -484,9 +480,7 @@ def test_interrupt_ends_with_130_and_without_traceback_while_an_endpoint_hangs(t
         process = subprocess.Popen(
             command("index", BISECT, "--encoder", "openai:m"), env=env, cwd=ROOT, stderr=subprocess.PIPE
         )
-        deadline = time.monotonic() + TIME_LIMIT
-        while not server.asked and time.monotonic() < deadline:
-            time.sleep(0.02)
+        wait_until(lambda: server.asked)
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=TIMEOUT / 2)  # it waits for no answer
     assert process.returncode == 130

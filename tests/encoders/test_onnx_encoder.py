@@ -15,15 +15,8 @@ from skillpager.factories import make_encoder
 from skillpager.settings import Settings
 from skillpager.types import Encoder
 
-TEXTS = [
-    "Roll back the release.",
-    "",
-    "Scale the features.",
-    "数据库",
-    "Roll back the release.",
-    "🚀",
-    "\ud800",
-]
+RELEASE = "Roll back the release."
+TEXTS = [RELEASE, "", "Scale the features.", "数据库", RELEASE, "🚀", "\ud800"]
 CLS, MEAN = "pooling_mode_cls_token", "pooling_mode_mean_tokens"
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
+from cli_process import wait_until
 from encoder_stubs import HeldEncoder
 from http_running import ASKED, TIME_LIMIT, Running, running
 from plain_parts import plain_pager
@@ -42,10 +43,7 @@ def ask(client: httpx.Client, query: str) -> httpx.Response:
 
 def wait_until_taken(service: Running, requests: int) -> None:
     """Wait until so many requests are worked on or wait."""
-    deadline = time.monotonic() + TIME_LIMIT
-    while service.service.taken != requests:
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    wait_until(lambda: service.service.taken == requests)
 
 
 def test_past_the_limit_requests_are_refused_and_the_rest_is_answered(tmp_path: Path) -> None:
@@ -156,11 +154,8 @@ def test_a_store_that_is_away_or_slow_makes_it_unready_and_not_dead(
     monkeypatch.setattr(pager.store, "load", load_or_fail)
 
     def until(status: int) -> None:
-        deadline = time.monotonic() + TIME_LIMIT
-        while (answer := service.client.get("/readyz")).status_code != status:
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
-        assert answer.json() == {"ready": status == 200}
+        wait_until(lambda: service.client.get("/readyz").status_code == status)
+        assert service.client.get("/readyz").json() == {"ready": status == 200}
 
     with running(pager) as service:
         until(200)

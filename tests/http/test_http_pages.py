@@ -26,13 +26,6 @@ def client(pager: SkillPager) -> Iterator[httpx.Client]:
         yield service.client
 
 
-@pytest.fixture(scope="module")
-def open_client(pager: SkillPager) -> Iterator[httpx.Client]:
-    options = ServerOptions(port=0, max_tokens=900)
-    with running(pager, options) as service:
-        yield service.client
-
-
 def plain(value: JsonObject) -> Any:
     """Return a value as JSON gives it back."""
     return json.loads(json.dumps(value))
@@ -118,15 +111,6 @@ def test_the_skills_are_those_of_the_library(pager: SkillPager, tmp_path: Path) 
     assert [(found["name"], "UTF-16" in found["problem"]) for found in told["left_out"]] == [("broken", True)]
 
 
-def test_a_name_may_have_letters_of_any_script(pager: SkillPager, tmp_path: Path) -> None:
-    (tmp_path / "odd").mkdir()
-    (tmp_path / "odd" / "SKILL.md").write_text("---\nname: 备份-ä\n---\nOne.\n\nTwo.\n", encoding="utf-8")
-    with running(pager, folder=tmp_path) as service:
-        outline = service.client.get(f"/v1/skills/{quote('备份-ä')}/outline").json()
-        assert outline["name"] == "备份-ä"
-        assert ask(service.client, skill="备份-ä")["complete"]
-
-
 def test_strategies_say_what_they_heed(client: httpx.Client) -> None:
     told = {each["name"]: each for each in client.get("/v1/strategies").json()["strategies"]}
     assert list(told) == list(FAMILIES)
@@ -136,25 +120,30 @@ def test_strategies_say_what_they_heed(client: httpx.Client) -> None:
     assert not any(each["problem"] for each in told.values())
 
 
-def test_about_tells_what_is_allowed(client: httpx.Client, open_client: httpx.Client) -> None:
-    closed, opened = (each.get("/v1/about").json() for each in (client, open_client))
+def test_about_tells_what_is_allowed(client: httpx.Client, pager: SkillPager) -> None:
+    with running(pager, ServerOptions(port=0, max_tokens=900)) as service:
+        closed, opened = (each.get("/v1/about").json() for each in (client, service.client))
     assert (closed["max_tokens"], opened["max_tokens"]) == (None, 900)
     assert closed["encoder"].startswith("builtin")
 
 
-def test_names_and_folders_that_are_not_utf8_are_told_in_utf8(pager: SkillPager, tmp_path: Path) -> None:
+def test_names_may_be_of_any_script_and_those_that_are_not_utf8_are_told_in_utf8(
+    pager: SkillPager, tmp_path: Path
+) -> None:
     odd = tmp_path / os.fsdecode(b"cab\xe9\n- x")
     odd.mkdir()
     (odd / "SKILL.md").write_text("One.\n")
-    half = tmp_path / "half"
-    half.mkdir()
-    (half / "SKILL.md").write_text('---\nname: "half\\ud800"\ndescription: "\\ud800"\n---\nTwo.\n')
+    heads = {"half": 'name: "half\\ud800"\ndescription: "\\ud800"\n', "script": "name: 备份-ä\n"}
+    for folder, head in heads.items():
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "SKILL.md").write_text(f"---\n{head}---\nTwo.\n", encoding="utf-8")
     with running(pager, folder=tmp_path) as service:
         told = service.client.get("/v1/skills").json()
-        assert [found["name"] for found in told["skills"]] == ["cab-x", "half"]
+        assert [found["name"] for found in told["skills"]] == ["cab-x", "half", "备份-ä"]
         for found in told["skills"]:
             assert ask(service.client, skill=found["name"])["complete"]
-            assert service.client.get(f"/v1/skills/{quote(found['name'])}/outline").status_code == 200
+            outline = service.client.get(f"/v1/skills/{quote(found['name'])}/outline").json()
+            assert outline["name"] == found["name"]
         for path in ("/v1/skills/%ff/outline", "/v1/skills/%ed%a0%80/outline"):
             assert service.client.get(path).status_code == 404
         for body in (b'{"skill": "\\ud800", "query": "x"}', b'{"skill": "half", "query": "\\ud800"}'):

@@ -28,21 +28,14 @@ ADAPTERS = [
     ("openai_agents", "agents", "openai-agents"),
 ]
 
-# what the output of each example must show
+# what the output of each example must show; the key value is in the nodes that were omitted
+READ_ON = "omitted lines; read: read_skill_nodes postgres-backup"
+AGENT_SHOWS = [READ_ON, "duplicate key value", "I know what to do."]
 EXAMPLES = {
     "langchain_retriever": ["n32 step L106-112 PostgreSQL backup and restore > Restore one table"],
     "llama_index_retriever": ["n32 step"],
     "haystack_pipeline": ["Task: Restore a single table", "it is the same pipeline: True"],
-    "pydantic_ai_agent": [
-        "omitted lines; read: read_skill_nodes postgres-backup",
-        "duplicate key value",  # in the nodes that were omitted
-        "I know what to do.",
-    ],
-    "openai_agents_agent": [
-        "omitted lines; read: read_skill_nodes postgres-backup",
-        "duplicate key value",  # in the nodes that were omitted
-        "I know what to do.",
-    ],
+    **dict.fromkeys(("pydantic_ai_agent", "openai_agents_agent"), AGENT_SHOWS),
 }
 
 DOCUMENT = (ROOT / "docs" / "python.md").read_text(encoding="utf-8").partition("## Adapters")[2]

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +31,6 @@ from skillpager.integrations.tools import SkillTools
 from skillpager.types import Page
 
 Call = tuple[str, dict[str, str]]
-Run = Callable[[SkillPager, list[Call]], list[str]]
 
 TOOLS = ["list_skills", "load_skill", "read_skill_nodes"]
 FEW = ["git-bisect", NAME, "zhongwen-boke-fabu"]

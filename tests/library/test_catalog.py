@@ -5,7 +5,6 @@ import os
 import random
 import shutil
 import time
-from multiprocessing.process import BaseProcess
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -14,7 +13,7 @@ from tantivy import Index
 
 import catalog_workers
 import skillpager.library.discovery
-from conftest import Processes
+from conftest import Processes, run_all
 from plain_parts import plain_pager
 from skillpager.library import FoundSkill, Library, Route
 from skillpager.library.routing.catalog import Catalog
@@ -208,27 +207,10 @@ def test_what_cannot_be_stored_stays_in_memory_with_one_warning(
     assert str(blocked) in said
 
 
-def run_all(children: list[BaseProcess]) -> None:
-    for child in children:
-        child.start()
-    for child in children:
-        child.join(60)
-    assert [child.exitcode for child in children] == [0] * len(children)
-
-
-@pytest.fixture(scope="module")
-def processes() -> Processes:
-    return Processes()
-
-
 def test_processes_begin_a_catalog_together(processes: Processes, skills: Path, cache: Path) -> None:
     barrier = processes.Barrier(3)
-    run_all(
-        [
-            processes.Process(target=catalog_workers.route_together, args=(skills, cache, barrier))
-            for _ in range(3)
-        ]
-    )
+    together = (skills, cache, barrier)
+    run_all([processes.Process(target=catalog_workers.route_together, args=together) for _ in range(3)])
     (words,) = (cache / "words").iterdir()
     assert WordIndex(words).search([]).holders("description", ["about"]).tolist() == [12]
 

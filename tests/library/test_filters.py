@@ -33,14 +33,8 @@ def passed(wanted: SkillFilter, *folders: Path) -> list[str]:
 
 
 def test_skills_pass_by_the_ids_of_their_licences(tmp_path: Path) -> None:
-    for name, licence in [
-        ("a", "MIT"),
-        ("b", "apache-2.0"),
-        ("c", "MIT AND GPL-3.0"),
-        ("d", ""),
-        ("e", "LicenseRef-Proprietary"),
-        ("f", "GPL-3.0-or-later"),
-    ]:
+    stated = ("MIT", "apache-2.0", "MIT AND GPL-3.0", "", "LicenseRef-Proprietary", "GPL-3.0-or-later")
+    for name, licence in zip("abcdef", stated, strict=True):
         skill(tmp_path / name, licence)
     assert passed(SkillFilter(licences={"mit"}), tmp_path) == ["a"]
     assert passed(SkillFilter(licences=["MIT", "apache-2.0"]), tmp_path) == ["a", "b"]

@@ -287,12 +287,6 @@ def watched(monkeypatch: pytest.MonkeyPatch, place: object, name: str) -> Mock:
     return function
 
 
-@pytest.fixture
-def settled(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Trust the stamps of files at once."""
-    monkeypatch.setattr(skillpager.files, "SETTLED_NS", -1)
-
-
 @pytest.mark.usefixtures("settled")
 def test_what_has_not_changed_is_not_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folders = [make(tmp_path, name) for name in ("a", "b", "c")]

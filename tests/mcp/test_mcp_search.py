@@ -53,7 +53,7 @@ def test_two_tasks_get_one_page_of_two_skills_whose_parts_can_be_read_on(server:
     text = text_of(first)
     page, skill = text.rstrip().splitlines()[-2:]
     assert page.startswith("[Page holds all that is needed with")
-    assert re.fullmatch(r"\[git-bisect is a right skill with an estimated chance of \d+ %\]", skill)
+    assert re.fullmatch(r"\[postgres-backup is a right skill with an estimated chance of \d+ %\]", skill)
     # the gaps are read with the calls that the page names
     assert 'read_skill_nodes(name="postgres-backup", ids=' in text
     assert "git bisect start" in text

@@ -4,10 +4,9 @@ import logging
 import re
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import replace
-from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 import store_workers
-from conftest import Processes
+from conftest import Processes, run_all
 from index_builder import assert_same_index, build_index, indexes
 from messages import raises
 from skillpager.errors import StoreError
@@ -201,14 +200,6 @@ def test_readers_never_see_half_an_index(processes: Processes, place: Place) -> 
     with closing(place.open()) as store:
         assert store.verify() == []
         assert 3 <= len(store.entries()) <= 4
-
-
-def run_all(children: Sequence[BaseProcess]) -> None:
-    for child in children:
-        child.start()
-    for child in children:
-        child.join(240)
-    assert [child.exitcode for child in children] == [0] * len(children)
 
 
 # ---- damage

@@ -5,14 +5,13 @@ import logging
 import pickle
 import re
 import threading
-import time
-from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 from psycopg.conninfo import conninfo_to_dict
 
+from cli_process import wait_until
 from conftest import SAMPLES
 from index_builder import assert_same_index, build_index
 from messages import raises
@@ -36,13 +35,6 @@ def sessions(server: PostgresServer, database: str) -> int:
         f"SELECT count(*) FROM pg_stat_activity WHERE datname = '{name_of(database)}' AND backend_type = 'client backend'"
     )
     return int(str(counted[0][0]))
-
-
-def wait_for(true: Callable[[], bool], seconds: float = 120.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 # ---- tables
@@ -96,12 +88,12 @@ def test_a_store_that_is_closed_or_forgotten_has_no_connections(
     store.entries()
     assert sessions(server, database) == 1
     store.close()
-    wait_for(lambda: sessions(server, database) == 0)
+    wait_until(lambda: sessions(server, database) == 0)
     store.entries()
     assert sessions(server, database) == 1
     del store
     gc.collect()
-    wait_for(lambda: sessions(server, database) == 0)
+    wait_until(lambda: sessions(server, database) == 0)
 
 
 def test_connections_that_the_server_ends_are_made_again(

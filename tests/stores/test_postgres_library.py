@@ -1,7 +1,6 @@
 """Libraries in PostgreSQL: published skills are listed, routed and paged by processes that have no folder of them."""
 
 import shutil
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
@@ -13,7 +12,7 @@ from zipfile import ZipFile
 
 import pytest
 
-from cli_process import environment, invoke
+from cli_process import environment, invoke, wait_until
 from conftest import SAMPLES
 from skillpager import SkillPager
 from skillpager.errors import SkillError, StoreError, UnknownSkillError
@@ -26,7 +25,6 @@ from store_places import Place
 
 SKILL = "git-bisect"
 QUERY = "find the commit that broke the tests"
-SOON = 120.0  # seconds in which replicas must have seen a change, on a machine that does other work
 WORDS = """
     backup restore table dump index vacuum replica deploy rollback canary cluster pod node ingress
     secret token quota retry budget header cookie parse quote column csv delimiter encode commit branch
@@ -72,13 +70,6 @@ def replica(database: str, tmp_path: Path) -> Iterator[Callable[..., Library]]:
         yield make
 
 
-def wait_for(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + SOON
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-
-
 def logged(caplog: pytest.LogCaptureFixture, level: int) -> list[LogRecord]:
     """Return what this package has logged at a level."""
     return [each for each in caplog.records if each.name.startswith("skillpager") and each.levelno == level]
@@ -103,11 +94,11 @@ def test_routes_are_those_of_folders_and_file(
     for number in range(0, 300, 50):
         made_skill(folder, number, says="a pod that never starts")
     publish(store, paths)
-    wait_for(
+    wait_until(
         lambda: shared.route("a pod that never starts").skills[0].skill.name in {"skill-0000", *names(shared)}
     )
     local = Library(SkillPager(store=tmp_path / "file", encoder="hashing"), [folder])
-    wait_for(lambda: [s.digest for s in shared.skills()] == [s.digest for s in local.skills()])
+    wait_until(lambda: [s.digest for s in shared.skills()] == [s.digest for s in local.skills()])
     queries = [
         QUERY,
         "a pod that never starts",
@@ -158,16 +149,16 @@ def test_a_changed_skill_replaces_and_a_removed_one_goes(
     assert publish(store, paths).changed == 0
     made_skill(tmp_path, 1, says="unheard-of")
     assert publish(store, paths).changed == 1
-    wait_for(lambda: shared.skill("skill-0001") != before)
+    wait_until(lambda: shared.skill("skill-0001") != before)
     assert "unheard-of" in shared.index("skill-0001").skill.files[0].text
     assert shared.route("unheard-of").skills[0].skill.name == "skill-0001"
     assert store.library("default").remove(["skill-0000", "skill-0009"]) == ["skill-0000"]
-    wait_for(lambda: names(shared) == ["skill-0001", "skill-0002"])
+    wait_until(lambda: names(shared) == ["skill-0001", "skill-0002"])
     with pytest.raises(UnknownSkillError):
         shared.index("skill-0000")
     publisher = publish(store, paths[:1])
     assert publisher.prune() == ["skill-0001", "skill-0002"]
-    wait_for(lambda: names(shared) == ["skill-0000"])
+    wait_until(lambda: names(shared) == ["skill-0000"])
 
 
 def test_two_teams_have_the_same_name(
@@ -231,7 +222,7 @@ def test_a_library_that_was_deleted_is_read_anew(
     assert len(names(shared)) == 2
     Place(database).execute("DELETE FROM libraries")
     publish(store, [made_skill(tmp_path, 3)])
-    wait_for(lambda: names(shared) == ["skill-0003"])
+    wait_until(lambda: names(shared) == ["skill-0003"])
 
 
 def test_a_skill_whose_text_is_damaged_is_the_only_one_not_found(
@@ -246,7 +237,7 @@ def test_a_skill_whose_text_is_damaged_is_the_only_one_not_found(
     shared = replica()
     for changes in range(2):
         publish(store, [made_skill(tmp_path, 0, says=f"anew {changes}")])
-        wait_for(lambda: f"anew {changes}" in shared.index("skill-0000").skill.files[0].text)  # noqa: B023
+        wait_until(lambda: f"anew {changes}" in shared.index("skill-0000").skill.files[0].text)  # noqa: B023
         found = [each.skill.name for each in shared.route(" ".join(WORDS), k=20).skills]
         assert sorted(found) == ["skill-0000", "skill-0002"]
     with pytest.raises(SkillError, match="Publish it again"):
@@ -257,7 +248,7 @@ def test_a_skill_whose_text_is_damaged_is_the_only_one_not_found(
     )
     store.library("default").remove(["skill-0001"])
     publish(store, [tmp_path / "skill-0001"])
-    wait_for(lambda: len(shared.route(" ".join(WORDS), k=20).skills) == 3)
+    wait_until(lambda: len(shared.route(" ".join(WORDS), k=20).skills) == 3)
 
 
 def test_a_published_file_cannot_write_a_line_with_its_name() -> None:

@@ -1,15 +1,13 @@
 """Commands, HTTP services and MCP servers over one PostgreSQL database."""
 
 import re
-import time
-from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 import http_running
-from cli_process import environment, hide, invoke, run
+from cli_process import environment, hide, invoke, run, wait_until
 from conftest import SAMPLES
 from http_running import ASKED
 from postgres_server import OWNER, PASSWORD, PostgresServer
@@ -132,11 +130,9 @@ def test_a_service_without_its_database_is_alive_and_not_ready(
         (tmp_path / name).mkdir()
         with http_running.child(tmp_path / name, "--store", store, **hashing) as service:
             assert service.client.post("/v1/page", json=ASKED).status_code == 200
-            deadline = time.monotonic() + http_running.TIME_LIMIT
-            while (answer := service.client.get("/readyz")).status_code != ready:
-                assert time.monotonic() < deadline, answer.text
-                time.sleep(0.1)
-            assert service.client.get("/livez").status_code == 200
+            get = service.client.get
+            wait_until(lambda: get("/readyz").status_code == ready)  # noqa: B023
+            assert get("/livez").status_code == 200
             assert PASSWORD not in "".join(service.said)
 
 
@@ -148,7 +144,7 @@ def test_a_failover_loses_nothing_and_a_standby_serves_readers(own_server: Postg
         for setting in ("synchronous_standby_names = '*'", "synchronous_commit = 'remote_apply'"):
             own_server.sql(f"ALTER SYSTEM SET {setting}")
         own_server.sql("SELECT pg_reload_conf()")
-        wait_for(lambda: own_server.sql("SELECT sync_state FROM pg_stat_replication") == [("sync",)])
+        wait_until(lambda: own_server.sql("SELECT sync_state FROM pg_stat_replication") == [("sync",)])
         hosts = f"127.0.0.1:{own_server.port},127.0.0.1:{standby.port}"
         address = f"postgresql://{OWNER}:{PASSWORD}@{hosts}/skills?target_session_attrs=read-write"
         published, failed = [], []
@@ -178,10 +174,3 @@ def test_a_failover_loses_nothing_and_a_standby_serves_readers(own_server: Postg
 
 def skill_named(name: str) -> PublishedSkill:
     return PublishedSkill(name, "digest", "", False, "", "unknown", "key", "state")
-
-
-def wait_for(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + http_running.TIME_LIMIT
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)

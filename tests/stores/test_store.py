@@ -20,6 +20,8 @@ from messages import raises
 from skillpager.errors import StoreError
 from skillpager.stores.sqlite import APPLICATION_ID, VERSION, SqliteStore
 from skillpager.types import SkillIndex, Span
+from store_places import Place
+from test_all_stores import filled
 
 FORMAT = Path(__file__).parents[2] / "docs" / "design.md"
 FLIPS = 100
@@ -59,15 +61,6 @@ def without_privileges() -> Iterator[Callable[[], None]]:
     os.seteuid(user)
 
 
-def filled(folder: Path, *names: str, dim: int = 8) -> list[SkillIndex]:
-    """Return indexes after saving them to a store that is closed again."""
-    saved = [build_index(20, dim=dim, seed=i, name=name) for i, name in enumerate(names)]
-    with closing(SqliteStore(folder)) as store:
-        for index in saved:
-            store.save(index)
-    return saved
-
-
 def flip(path: Path, needle: bytes) -> None:
     """Flip one bit of the last byte of `needle` in a file."""
     data = bytearray(path.read_bytes())
@@ -90,7 +83,7 @@ def test_saves_stay_under_the_cap(folder: Path) -> None:
 
 
 def test_an_index_over_the_cap_is_not_stored(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
-    (small,) = filled(folder, "small")
+    (small,) = filled(Place(folder), "small")
     with closing(SqliteStore(folder, max_bytes=100_000)) as store:
         store.save(build_index(100, dim=384, name="large"))
         assert [entry.key for entry in store.entries()] == [small.key]
@@ -98,7 +91,7 @@ def test_an_index_over_the_cap_is_not_stored(folder: Path, caplog: pytest.LogCap
 
 
 def test_clearing_gives_the_disk_back(folder: Path, store: SqliteStore) -> None:
-    filled(folder, *"abcdef", dim=384)
+    filled(Place(folder), *"abcdef", dim=384)
     full = store.path.stat().st_size
     store.clear()
     assert store.entries() == []
@@ -114,7 +107,7 @@ def test_the_folder_is_for_its_owner_alone(folder: Path, store: SqliteStore) -> 
 
 
 def test_a_deleted_database_is_begun_afresh(folder: Path, store: SqliteStore) -> None:
-    (index,) = filled(folder, "one")
+    (index,) = filled(Place(folder), "one")
     assert store.load(index.key, index.skill) is not None
     shutil.rmtree(folder)
     assert store.load(index.key, index.skill) is None
@@ -142,7 +135,7 @@ def test_a_file_that_is_no_database_is_replaced(
 
 
 def test_a_damaged_structure_is_mended(folder: Path, store: SqliteStore) -> None:
-    (index,) = filled(folder, "one")
+    (index,) = filled(Place(folder), "one")
     flip(store.path, b"CREATE TABL")
     assert [damage.key for damage in store.verify()] == [""]
     store.save(index)
@@ -153,7 +146,7 @@ def test_a_damaged_structure_is_mended(folder: Path, store: SqliteStore) -> None
 
 
 def test_a_truncated_file_never_breaks_a_load(folder: Path) -> None:
-    index, _ = filled(folder, "one", "two")
+    index, _ = filled(Place(folder), "one", "two")
     path = folder / "index.db"
     whole = path.read_bytes()
     for length in range(0, len(whole), len(whole) // TRUNCATIONS):
@@ -163,7 +156,7 @@ def test_a_truncated_file_never_breaks_a_load(folder: Path) -> None:
 
 
 def test_flipped_bits_anywhere_give_the_right_index_or_none(folder: Path) -> None:
-    index, _ = filled(folder, "one", "two")
+    index, _ = filled(Place(folder), "one", "two")
     path = folder / "index.db"
     whole = path.read_bytes()
     rng = random.Random(3)
@@ -221,7 +214,7 @@ def test_a_read_only_folder_still_serves_loads(
     in_use: bool, open_folder: Path, without_privileges: Callable[[], None]
 ) -> None:
     folder = open_folder / "cache"
-    (index,) = filled(folder, "one")
+    (index,) = filled(Place(folder), "one")
     with closing(SqliteStore(folder)) as writer:
         if in_use:
             writer.save(index)
@@ -239,7 +232,7 @@ def test_a_read_only_folder_still_serves_loads(
 
 def test_a_file_without_permission(open_folder: Path, without_privileges: Callable[[], None]) -> None:
     folder = open_folder / "cache"
-    (index,) = filled(folder, "one")
+    (index,) = filled(Place(folder), "one")
     folder.chmod(0o755)
     folder.joinpath("index.db").chmod(0)
     without_privileges()
@@ -250,7 +243,7 @@ def test_a_file_without_permission(open_folder: Path, without_privileges: Callab
 
 
 def test_a_full_file_keeps_what_it_has(folder: Path) -> None:
-    (index,) = filled(folder, "one")
+    (index,) = filled(Place(folder), "one")
     overfill = ("PRAGMA max_page_count = 1", ()), ("UPDATE indexes SET data = zeroblob(1000000)", ())
     with raises(StoreError):
         SqliteStore(folder)._write(*overfill)
@@ -288,7 +281,7 @@ def code_blocks(language: str) -> list[str]:
 
 
 def test_the_documented_queries_work(folder: Path, store: SqliteStore) -> None:
-    filled(folder, "one", "two")
+    filled(Place(folder), "one", "two")
     (query,) = code_blocks("sql")
     with closing(sqlite3.connect(store.path)) as connection:
         found = connection.execute(query).fetchall()
@@ -296,7 +289,7 @@ def test_the_documented_queries_work(folder: Path, store: SqliteStore) -> None:
 
 
 def test_the_documented_format_can_be_read_without_us(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (index,) = filled(folder, "one")
+    (index,) = filled(Place(folder), "one")
     monkeypatch.chdir(folder)
     names: dict[str, Any] = {}
     exec("\n".join(code_blocks("python")), names)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from bulk_parts import wait_until
+from cli_process import wait_until
 from postgres_server import PostgresServer
 from skillpager.install.changes import plan_install
 from skillpager.install.hosts import find_host, server_entry
