@@ -72,18 +72,18 @@ def test_no_text_becomes_a_formula_and_cases_are_read_back(tmp_path: Path, text:
 def test_a_sheet_is_what_spreadsheets_open(tmp_path: Path) -> None:
     cases = {f"c{n}": case_of(HOSTILE) for n in range(3)}
     export_cases(cases, tmp_path / "sheet.csv")
-    data = (tmp_path / "sheet.csv").read_bytes()
-    assert data.startswith(b"\xef\xbb\xbfcase,skill,")
+    assert (tmp_path / "sheet.csv").read_bytes().startswith(b"\xef\xbb\xbfcase,skill,")
     with raises(BenchError):
         export_cases(cases, tmp_path / "sheet.csv")
 
 
 @pytest.mark.parametrize("delimiter", [";", "\t", ","])
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig"])
-def test_sheet_that_a_spreadsheet_saved(tmp_path: Path, delimiter: str, encoding: str) -> None:
+@pytest.mark.parametrize("names", ["mine,Label", "label,vote"])
+def test_sheet_that_a_program_saved(tmp_path: Path, delimiter: str, encoding: str, names: str) -> None:
     stream = io.StringIO(newline="")
     writer = csv.writer(stream, delimiter=delimiter)
-    writer.writerow(["Case", "skill", "description", "query", "context", "mine", "Label", "note"])
+    writer.writerow(["Case", "skill", "description", "query", "context", *names.split(","), "note"])
     writer.writerow(["c1", "s", "", "q", "long " * 100_000 + "\n", "odd", " Insufficient ", "'tis; odd"])
     writer.writerow([""] * 8)
     writer.writerow(["c2", "NA", "", "q", "'-2", "odd"])

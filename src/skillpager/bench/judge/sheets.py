@@ -50,8 +50,7 @@ def export_cases(cases: Mapping[str, Case], sheet: Path) -> None:
 def read_answers(path: Path) -> pd.DataFrame:
     """Return the answers in a sheet that a spreadsheet saved, with any separator.
 
-    The columns are case, label and note. A case without a label is left out; the beginning of a label
-    suffices.
+    The columns are case, label and note. Cases without a label are left out; the beginning of one suffices.
     """
     try:
         text = path.read_text(encoding="utf-8-sig")
@@ -60,7 +59,9 @@ def read_answers(path: Path) -> pd.DataFrame:
     except (OSError, ValueError) as error:
         raise BenchError(f"{path} cannot be read ({error}): give answers as CSV in UTF-8.") from error
     names = {"vote": "label", "reason": "note"}
-    rows = rows.fillna("").rename(columns=lambda name: str(name).strip().lower()).rename(columns=names)
+    rows = rows.fillna("").rename(columns=lambda name: str(name).strip().lower())
+    # beside the votes Label Studio gives back the empty labels of the sheet
+    rows = rows.assign(**{names[name]: rows[name] for name in names if name in rows})
     if not {"case", "label"} <= set(rows.columns):
         raise BenchError(f"{path} is not a sheet: it must have the columns case and label.")
     rows = rows.assign(note=rows.get("note", ""))[rows["label"].str.strip() != ""]
@@ -70,7 +71,6 @@ def read_answers(path: Path) -> pd.DataFrame:
     for case, given in zip(rows["case"], rows["label"], strict=True):
         meant = [label for label in LABELS if label.startswith(given.strip().lower())]
         if not meant:
-            known = ", ".join(LABELS)
-            raise BenchError(f"{path}: case {case}: unknown label {given!r}: write one of {known}.")
+            raise BenchError(f"{path}: case {case}: label {given!r} is not {SUFFICIENT} or {INSUFFICIENT}.")
         labels += meant
     return rows[["case", "note"]].assign(label=labels)
