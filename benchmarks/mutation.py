@@ -177,7 +177,6 @@ def run_tests(runner: "Runner", tests: Sequence[str]) -> int:
     """Run the tests of the mutants in this process's children; return pytest's exit code."""
     os.chdir(ROOT)
     os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
-    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})  # children have no threads of this process
     os.environ["PYTHONPATH"] = str(BUILD / "src")  # processes that tests start
     sys.path.insert(0, str(BUILD / "src"))
     with tempfile.TemporaryDirectory() as folder:
@@ -231,13 +230,11 @@ class Runner:
 
     current: set[str] = field(default_factory=set)
     shared: dict[str, float] = field(default_factory=dict)
-    by_fixtures: set[str] = field(default_factory=set)  # functions that shared fixtures call
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         """Try every mutant with the tests that call its function."""
         tests = self._trace(session)
         items = {item.nodeid: item for item in session.items}
-        made = self._make_fixtures(session, tests)
         killers: defaultdict[str, Counter[str]] = defaultdict(Counter)
         start = time.monotonic()
         gc.collect()
@@ -246,15 +243,13 @@ class Runner:
             function = mutant.name.rpartition("__mutmut_")[0]
             of_function = killers[function]
             calling = [test for test, traced in tests.items() if function in traced.called]
-            done, total = frozenset[str]() if function in self.by_fixtures else made, 0.0
-            seconds = {test: self._seconds(tests[test], done) for test in calling}
-            calling.sort(key=lambda test: (-of_function[test], seconds[test], test))
-            first = []  # killers, which tend to kill again, come first
+            calling.sort(key=lambda test: (-of_function[test], self._seconds(tests[test]), test))
+            first, done, total = [], frozenset[str](), 0.0  # killers, which tend to kill again, come first
             for test in calling:
                 if total < TEST_SECONDS:
                     first.append((items[test], self._seconds(tests[test], done)))
                     total, done = total + tests[test].seconds, done | tests[test].fixtures
-            outcome, killer = _try(mutant, first, anew=function in self.by_fixtures)
+            outcome, killer = _try(mutant, first)
             of_function[killer] += outcome == KILLED
             self.results[mutant.key] = [outcome, killer]
             if count % 20 == 0 or count == len(self.mutants):
@@ -264,23 +259,7 @@ class Runner:
                 sys.stderr.write(f"{count}/{len(self.mutants)}, {alive} survived, {minutes:.1f} min\n")
         return True
 
-    def _make_fixtures(self, session: pytest.Session, tests: dict[str, Traced]) -> frozenset[str]:
-        """Make the fixtures of the session, which children then have; return their names."""
-        made = frozenset[str]()
-        for item in sorted(
-            session.items, key=lambda item: tests[item.nodeid].seconds if item.nodeid in tests else 0
-        ):
-            wanted = (
-                {name for name in tests[item.nodeid].fixtures if "/" not in name}
-                if item.nodeid in tests
-                else set()
-            )
-            if wanted - made:
-                _failure(item, session)  # only what belongs to the session stays
-                made |= wanted
-        return made
-
-    def _seconds(self, traced: Traced, done: frozenset[str]) -> float:
+    def _seconds(self, traced: Traced, done: frozenset[str] = frozenset()) -> float:
         """Return the time of a test, with its shared fixtures but those that are done."""
         return traced.seconds + sum(self.shared[each] for each in traced.fixtures - done)
 
@@ -303,21 +282,20 @@ class Runner:
                 used = {f"{each.baseid}::{each.argname}" for several in fixtures for each in several}
                 called = self.current.union(*(self.hits[each] for each in used))
                 found[item.nodeid] = (seconds, sorted(used & self.shared.keys()), sorted(called))
-            by_fixtures = set().union(*(self.hits[name] for name in self.shared))
-            trace.write_text(json.dumps([found, self.shared, sorted(by_fixtures)]))
+            trace.write_text(json.dumps([found, self.shared]))
             os._exit(0)
         os.waitpid(child, 0)
         if not trace.exists():
             raise pytest.UsageError("the tests do not pass on the unchanged code")
-        found, self.shared, self.by_fixtures = json.loads(trace.read_text())
+        found, self.shared = json.loads(trace.read_text())
         return {
             test: Traced(seconds, frozenset(fixtures), frozenset(called))
             for test, (seconds, fixtures, called) in found.items()
         }
 
 
-def _try(mutant: Mutant, tests: Sequence[tuple[pytest.Item, float]], *, anew: bool) -> tuple[str, str]:
-    """Return what became of a mutant, and the test that killed it; `anew` if fixtures are made anew."""
+def _try(mutant: Mutant, tests: Sequence[tuple[pytest.Item, float]]) -> tuple[str, str]:
+    """Return what became of a mutant, and the test that killed it."""
     reader, writer = os.pipe()
     if not (child := os.fork()):
         os.setsid()
@@ -325,17 +303,6 @@ def _try(mutant: Mutant, tests: Sequence[tuple[pytest.Item, float]], *, anew: bo
         for stream in (0, 1, 2):
             os.dup2(null, stream)
         os.environ["MUTANT_UNDER_TEST"] = mutant.name
-        for definition in (
-            (
-                each
-                for item, _ in tests
-                for several in item._fixtureinfo.name2fixturedefs.values()
-                for each in several
-            )
-            if anew
-            else ()
-        ):
-            definition.cached_result = None
         for (item, seconds), following in zip_longest(tests, [item for item, _ in tests[1:]]):
             signal.setitimer(signal.ITIMER_PROF, CPU_SECONDS + CPU_FACTOR * seconds)
             if _failure(item, following):
@@ -353,7 +320,7 @@ def _try(mutant: Mutant, tests: Sequence[tuple[pytest.Item, float]], *, anew: bo
     return (KILLED, killer) if killer else (SURVIVED, "")
 
 
-def _failure(item: pytest.Item, following: pytest.Item | pytest.Session | None) -> str:
+def _failure(item: pytest.Item, following: pytest.Item | None) -> str:
     """Run a test and return why it fails; empty if it passes."""
     reports = runtestprotocol(item, log=False, nextitem=following)
     return "".join(report.longreprtext or "failed" for report in reports if report.failed)

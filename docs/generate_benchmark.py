@@ -1,7 +1,7 @@
 """Write the tables of docs/measured.md from published rows: `python docs/generate_benchmark.py`.
 
 A run is a folder of `benchmarks/intraskill` that `python benchmarks/publish.py` wrote. Its tables and figures
-are made anew from its rows, and so is every block of the page that is named after it:
+are made again from its rows, and so is every block of the page that is named after it:
 `<!-- RUN TABLE -->`, where TABLE is `claim-counts`, `readers:OTHER` (the same pages
 under the judge of another run), `nodes:OTHER` (the same methods on nodes of another splitter), or any table
 of a report, such as `lambda-sweep`. `reader-votes` comes from
@@ -115,18 +115,32 @@ def claim_counts(run: str) -> str:
 
 
 def by_nodes(*runs: PublishedResults) -> str:
-    """Return sufficiency by the number of nodes a skill; in parentheses nodes and savings of the pages."""
+    """Return sufficiency by the number of nodes a skill; in parentheses nodes and savings of the pages.
+
+    For the paper they are nodes of a page and of a skill: its tables are about two sets of skills.
+    """
     methods = [*(f"mmr@lambda={value}" for value in (0.5, 0.7, 0.9)), "topk_dependency", "greedy_graph"]
-    told = {row.label: row for each in (paper.MAIN, paper.LAMBDA, paper.CONCEPT) for row in each.rows}
+    full = {
+        each.is_ablation: row.nodes
+        for each in (paper.MAIN, paper.CONCEPT)
+        for row in each.rows
+        if row.label == "full"
+    }
+    told = {
+        row.label: f"{row.sufficiency:.1f} ({row.nodes:.1f}/{full[each.is_ablation]:.1f})"
+        for each in (paper.MAIN, paper.LAMBDA)
+        for row in each.rows
+    }
     head = [f"{one(AVERAGE_NODES.of(run.rows('full')))} nodes a skill" for run in runs]
     lines = []
     for label in methods:
         measured = (
-            [m.of(run.rows(label)) for m in (SUFFICIENCY, AVERAGE_NODES, MICRO_REDUCTION)] for run in runs
+            [each.of(run.rows(label)) for each in (SUFFICIENCY, AVERAGE_NODES, MICRO_REDUCTION)]
+            for run in runs
         )
         cells = ["{:.1f} ({:.1f}; {:.1f})".format(*numbers) for numbers in measured]
-        lines.append([label, *cells, f"{told[label].sufficiency:.1f} ({told[label].nodes:.1f})"])
-    return table(["method", *head, f"paper: {told['full'].nodes:.1f}"], lines)
+        lines.append([label, *cells, told[label]])
+    return table(["method", *head, "paper (nodes/all)"], lines)
 
 
 def readers(run: str, other: str) -> str:
@@ -152,10 +166,8 @@ def reader_votes() -> str:
         among.append(f"{fleiss_kappa(aggregate_raters(votes.to_numpy())[0]):.2f} on `{data}`")
         pages = pages.assign(sufficient=votes.mode(axis=1)[0], tokens=pages["tokens_read"])
         for method, own in [*pages.groupby("method", sort=False), ("all", pages)]:
-            read, both = (
-                SUFFICIENCY.interval(own, by_skill=True),
-                agreement(own["evidence"], own["sufficient"]),
-            )
+            read = SUFFICIENCY.interval(own, by_skill=True)
+            both = agreement(own["evidence"], own["sufficient"])
             judged = [one(100 * own["evidence"].mean()), f"{one(read.value)} ({ends(read)})"]
             only = [sum(own["sufficient"] > own["evidence"]), sum(own["sufficient"] < own["evidence"])]
             agreed = [one(100 * both.rate.value), kappa_of(both), "/".join(map(str, only))]

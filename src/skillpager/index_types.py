@@ -29,8 +29,9 @@ _ID_OF_ORDINAL = shown_as("n{}".format, str)
 
 # the variable by which a skill names its root, see https://code.claude.com/docs/en/skills
 SKILL_DIR = "CLAUDE_SKILL_DIR"
-# which files of a skill are read, and which text of a node is embedded; see `Settings`
+# which files of a skill are read, how they are split, and which text of a node is embedded; see `Settings`
 SCOPES = ("skill", "body")
+SPLITTERS = ("default", "paper")
 TEXT_FORMS = ("context", "heading", "bare")
 
 

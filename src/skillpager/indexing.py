@@ -236,8 +236,9 @@ class Builder:
     @cached_property
     def recipe(self) -> Recipe:
         """Everything except the skill's files that an index depends on."""
+        profile = "" if self.splitter == "default" else f"-{self.splitter}"
         return Recipe(
-            splitter=SPLITTER_VERSION + f"-{self.splitter}" * (self.splitter != "default"),
+            splitter=SPLITTER_VERSION + profile,
             classifier=self.classifier.id,
             encoder=self.encoder.id,
             embedded_text=self.embedded_text,

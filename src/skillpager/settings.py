@@ -20,7 +20,7 @@ import platformdirs
 
 from skillpager.errors import SettingsError
 from skillpager.files import read_bounded
-from skillpager.types import SCOPES, TEXT_FORMS, Style
+from skillpager.types import SCOPES, SPLITTERS, TEXT_FORMS, Style
 
 logger = logging.getLogger(__name__)
 
@@ -54,10 +54,7 @@ PROJECT_STRATEGIES = (
     *("head", "sections", "bm25", "hybrid", "dpp", "msd", "cover"),
 )
 # the values of settings that have few
-CHOICES = {
-    **{"scope": SCOPES, "style": tuple(Style)},
-    **{"embedded_text": TEXT_FORMS, "splitter": ("default", "paper")},
-}
+CHOICES = {"scope": SCOPES, "style": tuple(Style), "embedded_text": TEXT_FORMS, "splitter": SPLITTERS}
 # names of parts before their colon, by setting; before a colon, any other name is that of a module
 BUILT_IN: dict[str, tuple[str, ...]] = {
     "encoder": ("builtin", "onnx", "hashing", "sentence-transformers", "openai"),

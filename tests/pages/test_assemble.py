@@ -241,7 +241,9 @@ def test_otherwise_the_strategy_selects(
 def test_the_legend_names_the_skill_unless_its_command_or_element_does() -> None:
     index = index_of(words("Alpha", 40), words("Bravo", 40))
     for style, part_tag, about in (
-        *((Style.MARKED, None, "a skill"), (Style.MARKED, "", 'skill "skill"'), (Style.XML, "", "a skill")),
+        (Style.MARKED, None, "a skill"),
+        (Style.MARKED, "", 'skill "skill"'),
+        (Style.XML, "", "a skill"),
     ):
         page_renderer = PageRenderer(index, Words(), style=style, show="show skill", part_tag=part_tag)
         legend = f"[Page of {about}. […] = omitted lines; read: show skill refs/b.md:L1]"
@@ -354,7 +356,7 @@ def test_what_is_found_fits_also_if_a_longer_page_may_have_fewer_tokens(
 ) -> None:
     page = longest(sized(tokens, []), range(10, 9 + len(tokens)), limit)
     assert page.tokens <= limit or page.text == "0"
-    if len(tokens) > 1 and page.text == "0":
+    if page.text == "0":
         assert page.least_tokens == tokens[1] > limit
     if tokens[-1] <= limit:
         assert int(page.text) == len(tokens) - 1

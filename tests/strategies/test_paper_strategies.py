@@ -143,9 +143,10 @@ def test_by_default_the_walk_ends_at_the_threshold_of_the_encoder(
 ) -> None:
     rows, query = near(0.5, threshold + 0.001, threshold - 0.001, -0.9)
     index = replace(index_with([(0, 1), (0, 2), (0, 3)], n_nodes=4), embeddings=rows)
-    parts = dict(zip(("encoder", "embedded_text"), recipe[:2], strict=True))
-    splitter = f"3-{recipe[2]}" if recipe[2] else "3"
-    index = replace(index, recipe=replace(index.recipe, splitter=splitter, **parts))
+    encoder, embedded_text, profile = recipe
+    splitter = f"3-{profile}" if profile else "3"
+    made = replace(index.recipe, encoder=encoder, embedded_text=embedded_text, splitter=splitter)
+    index = replace(index, recipe=made)
     selection = select(GreedyGraph(), index, Query("q", query))
     assert ordinals(selection) == [0, 1]
     assert reasons(selection) == {2: SkipReason.BELOW_THRESHOLD, 3: SkipReason.BELOW_THRESHOLD}

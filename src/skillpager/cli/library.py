@@ -194,7 +194,8 @@ def _note_parts(made: LibraryPage) -> None:
             chance = chance_words(made.sufficiency)
             line += f"; all parts hold what is needed with an estimated chance of {chance}"
         note(line)
-    for first in made.parts[:1]:  # what its page promises holds only if it is
+    if made.parts:  # what its page promises holds only if it is
+        first = made.parts[0]
         note(f"{first.skill.name} is a right skill with an estimated chance of {chance_words(first.chance)}")
     for each in made.refused:
         if each.reason is RefusalReason.UNREADABLE:

@@ -78,8 +78,8 @@ MOST_NAMED = MAX_BYTES // 8
 # characters of a skill's description in the instructions: the most with which all skills fit
 WIDTHS = (160, 80, 40)
 DESCRIPTION_CHARS = 300
-# what a client that asks for progress is told of a call that takes longer than a second: skills that are
-# not indexed yet are what takes that long
+# sent every second of a call to clients that ask for progress: only skills that are not indexed yet take
+# that long
 PROGRESS, PROGRESS_SECONDS = "reading and indexing skills", 1
 # longest error, and quotation of a value in it: requests may have any length
 ERROR_CHARS = 2_000
@@ -183,8 +183,8 @@ async def call_tool(context: Context, params: types.CallToolRequestParams) -> ty
     memory = _memory(context)
     call = ToolCall(context.lifespan_context.library, context.lifespan_context.options, memory)
     is_error = True
-    async with anyio.create_task_group() as beside:
-        beside.start_soon(_report_progress, context)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(_report_progress, context)
         try:
             text = await run_sync(
                 _answer, call, params.name, params.arguments or {}, limiter=context.lifespan_context.threads
@@ -197,7 +197,7 @@ async def call_tool(context: Context, params: types.CallToolRequestParams) -> ty
         except BaseException:  # a panic of Rust code is not an Exception
             logger.exception("the tool %s failed", params.name)
             text = "This is a fault of SkillPager; its log says more."
-        beside.cancel_scope.cancel()
+        tasks.cancel_scope.cancel()
     # a thread cannot be cancelled: if the client cancelled the call meanwhile, it ends here unanswered
     await checkpoint_if_cancelled()
     if not is_error:
@@ -207,7 +207,7 @@ async def call_tool(context: Context, params: types.CallToolRequestParams) -> ty
 
 
 async def _report_progress(context: Context) -> None:
-    """Tell the client every second how long its call takes; the SDK sends that only if the client asked."""
+    """Report every second how long a call takes; the SDK sends it only if the client asked."""
     begun = anyio.current_time()
     while True:
         await anyio.sleep(PROGRESS_SECONDS)

@@ -262,7 +262,7 @@ def explain_page(
     """
     selection = page.selection
     if page.complete or selection is None:
-        why = "it fits the limits, and the strategy left out nothing, or less than the marks would take"
+        why = "it fits the limits, and to leave out what was not picked would save nothing"
         return f"The whole skill is on the page: {why}.\n"
     total = len(selection.picks) + len(selection.skipped)
     lines = [f"Picked {len(selection.picks)} of {total} nodes with {selection.strategy}, in this order:"]

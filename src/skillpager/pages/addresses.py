@@ -43,7 +43,10 @@ def find_nodes(index: SkillIndex, addresses: Sequence[str]) -> list[int]:
         for match, part in zip(addressed, parts, strict=True):
             if match is None:
                 # one wrong part among right ones, or a title that is not there
-                raise NodeNotFoundError(_neither(index, part if any(addressed) else text.strip()))
+                wrong = part if any(addressed) else text.strip()
+                if wrong.lower().endswith(".md"):
+                    check_file(index, wrong)
+                raise NodeNotFoundError(_neither(index, wrong))
             found.update(_at_lines(index, match) if match.re is _LINES else _at_ids(index, match))
     return sorted(found)
 
@@ -113,7 +116,7 @@ def check_file(index: SkillIndex, path: str) -> None:
     """Raise a `NodeNotFoundError` that names the files of a skill, if the path is that of none."""
     files = [file.path for file in index.skill.files]
     if path not in files:
-        files.sort(key=lambda known: not known.endswith(f"/{path}"))
+        files.sort(key=lambda known: not known.endswith(f"/{path}"))  # first those of this name
         raise NodeNotFoundError(
             f"There is no file {path!r} in skill {index.skill.name!r}: its files are {_some(files)}."
         )
@@ -126,8 +129,6 @@ def _check_order(address: str, first: int, last: int, letter: str) -> None:
 
 def _neither(index: SkillIndex, text: str) -> str:
     """Return the error for a text that is no address and no title; it lists similar titles, or the first."""
-    if text.lower().endswith(".md"):
-        check_file(index, text)
     titles = list(dict.fromkeys(node.heading_path[-1] for node in index.nodes if node.heading_path))
     wanted, by_name = folded(text), {folded(title): title for title in titles}
     close = difflib.get_close_matches(wanted, by_name) or [name for name in by_name if wanted in name]

@@ -21,8 +21,8 @@ from skillpager.parsing.skill import find_front_matter
 from skillpager.sections import open_headings
 from skillpager.types import Fragment, Heading, ListContext, Skill, SourceFile, Span, Tile, TileKind
 
-# the rules of a profile. `paper` is for comparisons: without what joins lists, tables and local headers,
-# the paper's ground-truth skills have as many nodes as it reports (docs/measured.md)
+# the rules of a profile. `paper` is for comparisons: without those that join list items, table rows and
+# lead-ins, the paper's ground-truth skills have as many nodes as it reports (docs/measured.md)
 PROFILES = {
     "default": RULES,
     "paper": tuple(

@@ -15,7 +15,7 @@ from skillpager.parsing.blocks import CLOSING_TAGS, Piece
 from skillpager.types import TileKind
 
 # items of a list, and rows of a table, are grouped up to this many characters: larger groups hold more
-# evidence for the same tokens; the paper's own skills have more nodes there than here (`fragments.PROFILES`)
+# evidence for the same tokens; the paper splits the same skills finer (`fragments.PROFILES`)
 MAX_LIST_GROUP_CHARS = 180
 MAX_TABLE_GROUP_CHARS = 400
 MAX_TITLE_CHARS = 40

@@ -129,7 +129,7 @@ def _at_equal_tokens(
 
 
 def differing_parts(results: Results) -> list[str]:
-    """Return in words how encoder, embedded text and nodes of a run differ from the paper's; else nothing.
+    """Return in words how encoder, embedded text and nodes of a run differ from the paper's; empty if not.
 
     Every claim compares methods that rank nodes by the encoder's cosines. With other cosines or nodes the
     same λ, k and threshold are other methods.

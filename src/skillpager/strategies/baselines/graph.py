@@ -26,8 +26,8 @@ from skillpager.types import Budget, FloatArray, Query, Selection, SkillIndex, S
 logger = logging.getLogger(__name__)
 
 # least gain of `greedy_graph` by encoder, text form and splitter profile: with it the walk selects 21.6 nodes
-# on average, as in the paper, on 155 training skills (the encoder that ships: to the one before it); that of
-# bge-small-en-v1.5 on 49 and 62 of them, which have as many nodes a skill as the paper's benchmark (57.7)
+# on average, as in the paper, on 155 training skills (the encoder that ships: as many as with the one before
+# it); for bge-small-en-v1.5 on 49 and 62 of them that have the paper's number of nodes a skill (57.7)
 FITTED_THRESHOLDS = {
     ("builtin:79d23b7cbf9ccbe1", "bare", ""): -0.024,
     ("builtin:skills-MiniLM-L6-int8-3", "context", ""): -0.151,
@@ -47,7 +47,8 @@ def _warn_of_no_fit(encoder: str, embedded_text: str, splitter: str) -> None:
     logger.warning(
         "greedy_graph has no threshold for the encoder %s (text %s) and ends at max_nodes alone: try some "
         "with `skillpager bench run` on training data, and write greedy_graph:GAIN.",
-        *(encoder, f"{embedded_text}, splitter {splitter}" if splitter else embedded_text),
+        encoder,
+        f"{embedded_text}, splitter {splitter}" if splitter else embedded_text,
     )
 
 
