@@ -140,7 +140,7 @@ def at_ceilings(*runs: PublishedResults) -> str:
 
 def under_ceilings(curve: Curve) -> str:
     """Return the percentages of sufficient pages of a curve at three of its budgets."""
-    return "/".join(one(curve.points.loc[share, "sufficiency"]) for share in (0.3, 0.5, 0.7))
+    return "/".join(one(curve.points["sufficiency"][share]) for share in (0.3, 0.5, 0.7))
 
 
 def by_nodes(*runs: PublishedResults) -> str:
