@@ -3,10 +3,11 @@
 A run is a folder of `benchmarks/intraskill` that `python benchmarks/publish.py` wrote. Its tables and figures
 are made again from its rows, and so is every block of the page that is named after it:
 `<!-- RUN TABLE -->`, where TABLE is `claim-counts`, `readers:OTHER` (the same pages
-under the judge of another run), `nodes:OTHER` (the same methods on nodes of another splitter), or any table
-of a report, such as `lambda-sweep`. `reader-votes` comes from
-`benchmarks/reader_votes.csv`: pages of five methods, whether they hold the evidence, and the votes of three
-readers, who saw them with headings (`tokens_read`) that style `plain` leaves out (`tokens`).
+under the judge of another run), `nodes:OTHER` (the same methods on nodes of another splitter),
+`ceilings:OTHER,…` (MMR of other runs beside the navigator), or any table of a report, such as `lambda-sweep`.
+`reader-votes` comes from `benchmarks/reader_votes.csv`: pages of five methods, whether they hold the
+evidence, and the votes of three readers, who saw them with headings (`tokens_read`) that style `plain` leaves
+out (`tokens`).
 """
 
 from collections import Counter
@@ -20,6 +21,7 @@ from statsmodels.stats.inter_rater import aggregate_raters, fleiss_kappa
 from skillpager.bench.judge.agreement import Agreement, measure_agreement
 from skillpager.bench.report import paper
 from skillpager.bench.report.claims import Outcome, check_claims
+from skillpager.bench.report.methods import Curve, read_curves
 from skillpager.bench.report.report import FROM_ROWS, Block
 from skillpager.bench.report.results import ROWS, PublishedResults
 from skillpager.bench.report.statistics import (
@@ -28,8 +30,9 @@ from skillpager.bench.report.statistics import (
     MICRO_REDUCTION,
     SUFFICIENCY,
     Interval,
+    bootstrap,
 )
-from skillpager.bench.report.tables import Table
+from skillpager.bench.report.tables import Table, format_cell
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "measured.md"
@@ -96,11 +99,13 @@ def block(run: str, name: str) -> str:
         return readers(run, other)
     if kind == "nodes":
         return by_nodes(results_of(run), results_of(other))
+    if kind == "ceilings":
+        return at_ceilings(*map(results_of, (run, *other.split(","))))
     if name == "claim-counts":
         return claim_counts(run)
     tables = tables_of(run)
     if name not in tables:
-        known = ", ".join(["claim-counts", "readers:RUN", "nodes:RUN", *tables])
+        known = ", ".join(["claim-counts", "readers:RUN", "nodes:RUN", "ceilings:RUN,…", *tables])
         raise SystemExit(f"docs/measured.md: the run {run} has no table {name}; it has {known}")
     texts = tables[name].texts
     note = results_of(run).trained_note
@@ -108,10 +113,34 @@ def block(run: str, name: str) -> str:
 
 
 def claim_counts(run: str) -> str:
-    """Return how many claims came out as in the paper, in words."""
-    outcomes = Counter(check_claims(results_of(run))["outcome"])
-    told = [f"{outcomes[each]} {each}" for each in Outcome if outcomes[each]]
-    return f"Of {outcomes.total()} claims that can be checked here came out: {', '.join(told)}.\n"
+    """Return how many claims came out as in the paper, and at equal tokens, in words."""
+    checked = check_claims(results_of(run))
+    default, equal = (Counter(checked[name].dropna()) for name in ("outcome", "equal_outcome"))
+    told, at_equal = (
+        ", ".join(f"{found[each]} {each}" for each in Outcome if found[each]) for found in (default, equal)
+    )
+    return (
+        f"Of {default.total()} claims that can be checked here came out: {told}. "
+        f"Of the {equal.total()} that have curves, at equal tokens: {at_equal}.\n"
+    )
+
+
+def at_ceilings(*runs: PublishedResults) -> str:
+    """Return how often pages under equal ceilings suffice: the first run's navigator, MMR of the others."""
+    curves = [{curve.method: curve for curve in read_curves(run)} for run in runs]
+    best = curves[0]["navigator"]
+    told = [f"`navigator` {under_ceilings(best)}"]
+    for run, own in zip(runs[1:], (own["mmr@lambda=0.9"] for own in curves[1:]), strict=True):
+        both = own.rows.assign(best=best.rows["area"]).dropna()
+        gap = bootstrap(both["area"] - both["best"], clusters=list(both["skill"])).scaled(100)
+        nodes = one(AVERAGE_NODES.of(run.rows("full")))
+        told.append(f"{under_ceilings(own)} on {nodes} nodes a skill (area {format_cell(gap)} points)")
+    return "; ".join(told) + ".\n"
+
+
+def under_ceilings(curve: Curve) -> str:
+    """Return the percentages of sufficient pages of a curve at three of its budgets."""
+    return "/".join(one(curve.points["sufficiency"][share]) for share in (0.3, 0.5, 0.7))
 
 
 def by_nodes(*runs: PublishedResults) -> str:
