@@ -41,6 +41,7 @@ TOLERANCE = 0.02
 LEAST_ALIKE = 0.8
 # what the rows of the sample queries and of their beginnings add up to, with the kernels that made the files
 KERNELS = "kernels.txt"
+LEAST_LIKE = 0.8
 
 QUERIES = {
     "api-rate-limits": "We get 429 answers in bursts; how long should the client wait before it tries again?",
@@ -216,9 +217,11 @@ def sums_of_rows() -> np.ndarray:
 @cache
 def kernels_are_those_of_the_files() -> bool:
     """Return whether the encoder's rows are, to the last digits, those with which the golden files were made."""
-    apart = np.abs(sums_of_rows() - np.loadtxt(FOLDER / KERNELS)).max()
-    assert apart < 5, "the encoder or a sample query is another one: run `make golden`"
-    return bool(apart < 1e-3)
+    found, known = sums_of_rows(), np.loadtxt(FOLDER / KERNELS)
+    # other kernels, or versions of onnxruntime, change digits; another encoder has other rows
+    is_same = found.shape == known.shape and np.corrcoef(found, known)[0, 1] > LEAST_LIKE
+    assert is_same, "the encoder or a sample query is another one: run `make golden`"
+    return bool(np.abs(found - known).max() < 1e-3)
 
 
 def without_other_chances(text: str) -> str:
