@@ -1,8 +1,8 @@
-"""Write the tables of docs/measured.md from the rows of the blind study: `python docs/generate_agents.py`.
+"""Write the table of docs/measured.md from the rows of the blind study: `python docs/generate_agents.py`.
 
 `benchmarks/agent/study.csv` has a row for each task and arm: who tried it, the verdict of the check, and the
-tokens of the skill that were read. The tables are over all tasks, and over those whose page was not the whole
-skill. Intervals are 95 % bootstrap intervals over tasks; p is of McNemar's exact test.
+tokens of the skill that were read. Intervals are 95 % bootstrap intervals over tasks; p is of McNemar's exact
+test.
 """
 
 from pathlib import Path
@@ -26,27 +26,20 @@ def read_study() -> pd.DataFrame:
 
 
 def make_blocks() -> dict[str, str]:
-    """Return the tables of the page by the names of their blocks."""
+    """Return the table of the page by the name of its block."""
     rows = read_study()
     solved = rows.pivot(index="task", columns="arm", values="solved") * 100
     tokens = rows.pivot(index="task", columns="arm", values="tokens")
-    arms: list[list[object]] = [
-        [arm, len(solved), _cell(bootstrap(solved[arm]), 1), _cell(bootstrap(tokens[arm]), 0)] for arm in ARMS
-    ]
     lines = []
     for arm in ARMS:
-        if arm != "whole":
-            gained = solved[arm] - solved["whole"]
-            better, worse = int((gained > 0).sum()), int((gained < 0).sum())
-            p = float(mcnemar([[0, better], [worse, 0]], exact=True).pvalue)
-            saved = bootstrap(tokens["whole"] - tokens[arm], tokens["whole"]).scaled(100)
-            line = [arm, len(solved), _cell(bootstrap(gained), 1), "< 0.001" if p < 0.001 else f"{p:.3f}"]
-            lines.append([*line, better, worse, _cell(saved, 1)])
-    head = ["arm", "tasks", "solved (points)", "p", "better on", "worse on", "skill tokens saved (%)"]
-    return {
-        "study arms": _table(["arm", "tasks", "solved (%)", "skill tokens"], arms),
-        "study differences": _table(head, lines),
-    }
+        gained = solved[arm] - solved["whole"]
+        better, worse = int((gained > 0).sum()), int((gained < 0).sum())
+        p = float(mcnemar([[0, better], [worse, 0]], exact=True).pvalue)
+        beside = [_cell(bootstrap(gained), 1), "< 0.001" if p < 0.001 else f"{p:.3f}"]
+        line = [arm, _cell(bootstrap(solved[arm]), 1), _cell(bootstrap(tokens[arm]), 0)]
+        lines.append([*line, *(["–", "–"] if arm == "whole" else beside)])
+    head = ["arm", "solved (%)", "skill tokens", "beside the whole skill (points)", "p"]
+    return {"study": _table(head, lines)}
 
 
 def _cell(interval: Interval, digits: int) -> str:
@@ -56,7 +49,7 @@ def _cell(interval: Interval, digits: int) -> str:
     return f"{value} [{low}, {high}]"
 
 
-def _table(head: list[str], lines: list[list[object]]) -> str:
+def _table(head: list[str], lines: list[list[str]]) -> str:
     """Return a Markdown table whose numbers stand at the right."""
     first, _, *rest = table(head, lines).splitlines()
     return "\n".join([first, "| --- " + "| ---: " * (len(head) - 1) + "|", *rest]) + "\n"

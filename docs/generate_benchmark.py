@@ -11,6 +11,7 @@ out (`tokens`).
 """
 
 from collections import Counter
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from statsmodels.stats.inter_rater import aggregate_raters, fleiss_kappa
 from skillpager.bench.judge.agreement import Agreement, measure_agreement
 from skillpager.bench.report import paper
 from skillpager.bench.report.claims import Outcome, check_claims
+from skillpager.bench.report.figures import AXIS, BLUE, DPI, RED, SMALL, new_figure
 from skillpager.bench.report.methods import Curve, read_curves
 from skillpager.bench.report.report import FROM_ROWS, Block
 from skillpager.bench.report.results import ROWS, PublishedResults
@@ -48,6 +50,7 @@ def main() -> None:
                 write(run, f"tables/{made.name}.csv", made.to_csv().encode())
             else:
                 write(run, f"figures/{made.name}.png", made.png)
+    draw_readers(PAGE.with_name("readers.png"))
     write_blocks(PAGE, blocks(PAGE.read_text(encoding="utf-8")))
 
 
@@ -190,10 +193,9 @@ def reader_votes() -> str:
     """Return a table of the pages that three readers judged, and how far the readers agree."""
     lines: list[list[str]] = []
     among = []
-    for data, pages in pd.read_csv(VOTES).groupby("set", sort=False):
-        votes = pages.filter(like="reader_")
-        among.append(f"{fleiss_kappa(aggregate_raters(votes.to_numpy())[0]):.2f} on `{data}`")
-        pages = pages.assign(sufficient=votes.mode(axis=1)[0], tokens=pages["tokens_read"])
+    for data, pages in read_pages():
+        votes = pages.filter(like="reader_").to_numpy()
+        among.append(f"{fleiss_kappa(aggregate_raters(votes)[0]):.2f} on `{data}`")
         for method, own in [*pages.groupby("method", sort=False), ("all", pages)]:
             read = SUFFICIENCY.interval(own, by_skill=True)
             both = agreement(own["evidence"], own["sufficient"])
@@ -206,6 +208,40 @@ def reader_votes() -> str:
     agreed = ["agree (%)", "κ", "only readers/evidence accept"]
     head = ["skills", "method", "evidence (%)", "readers (%)", *agreed, "saved: micro/macro/median (%)"]
     return f"{table(head, lines)}\nFleiss' κ among readers: {', '.join(among)}.\n"
+
+
+def read_pages() -> Iterator[tuple[str, pd.DataFrame]]:
+    """Yield the pages that readers judged, for each set of skills; two of three votes decide."""
+    for data, pages in pd.read_csv(VOTES).groupby("set", sort=False):
+        majority = pages.filter(like="reader_").mode(axis=1)[0]
+        yield str(data), pages.assign(sufficient=majority, tokens=pages["tokens_read"])
+
+
+def draw_readers(path: Path) -> None:
+    """Write a picture of how often pages of each method suffice, by readers and by the measure."""
+    with new_figure(2.2) as figure:
+        for axes, (data, pages) in zip(figure.subplots(1, 2, sharex=True), read_pages(), strict=True):
+            methods = pages.groupby("method", sort=False)
+            for place, (_, own) in enumerate(methods):
+                read, label = (
+                    SUFFICIENCY.interval(own, by_skill=True),
+                    "" if place else "readers, 95 % interval",
+                )
+                ends = [[read.value - read.low], [read.high - read.value]]
+                axes.errorbar(read.value, place, xerr=ends, color=BLUE, marker="o", capsize=2.5, label=label)
+            axes.plot(
+                100 * methods["evidence"].mean(),
+                range(len(methods)),
+                "d",
+                color=RED,
+                label="measure",
+                zorder=3,
+            )
+            axes.set(title=data, yticks=range(len(methods)), yticklabels=methods.groups, xlabel=AXIS)
+            axes.tick_params(axis="y", labelsize=SMALL)
+            axes.invert_yaxis()
+        figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=2)
+        figure.savefig(path, dpi=DPI, metadata={"Software": None})
 
 
 def agreement(evidence: pd.Series, read: pd.Series) -> Agreement:

@@ -41,7 +41,8 @@ TOLERANCE = 0.02
 LEAST_ALIKE = 0.8
 # what the rows of the sample queries and of their beginnings add up to, with the kernels that made the files
 KERNELS = "kernels.txt"
-LEAST_LIKE = 0.8
+LEAST_LIKE = 0.8  # correlation with it
+WITHOUT_ENCODER = ("tiles.txt", "edges.txt")  # which no kernel changes
 
 QUERIES = {
     "api-rate-limits": "We get 429 answers in bursts; how long should the client wait before it tries again?",
@@ -236,7 +237,7 @@ def check(name: str, found: str) -> None:
     """
     expected = (FOLDER / name).read_bytes().decode()
     lines, known = ([NUMBER.sub("#", line) for line in text.split("\n")] for text in (found, expected))
-    if not kernels_are_those_of_the_files():
+    if name not in WITHOUT_ENCODER and not kernels_are_those_of_the_files():
         assert SequenceMatcher(None, lines, known, autojunk=False).ratio() >= LEAST_ALIKE
     elif name.endswith(".md"):
         assert found == expected

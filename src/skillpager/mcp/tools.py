@@ -281,14 +281,14 @@ class ToolCall:
             raise SettingsError(too_few_tokens(page.least_tokens, "budget_tokens"))
         if not page.text:
             raise SettingsError("budget_tokens is too small: not even the omission marks fit. Ask for more.")
-        lines = []
+        said = ""
         if not complete and page.sufficiency is not None:
             chance = chance_words(page.sufficiency)
-            lines.append(f"[Page{tag} holds all that is needed with an estimated chance of {chance}]\n")
+            said = f"[Page{tag} holds all that is needed with an estimated chance of {chance}]\n"
         if isinstance(page, LibraryPage) and page.parts:
             first, right = page.parts[0], chance_words(page.parts[0].chance)
-            lines.append(f"[{first.skill.name}{tag} is a right skill with an estimated chance of {right}]\n")
-        longer = "\n".join([page.text, "".join(lines)]) if lines else page.text
+            said += f"[{first.skill.name}{tag} is a right skill with an estimated chance of {right}]\n"
+        longer = f"{page.text}\n{said}" if said else page.text
         return longer if self._count(longer) <= limit else page.text
 
     def _map(self, index: SkillIndex, limit: int) -> str:
