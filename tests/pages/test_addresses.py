@@ -42,7 +42,15 @@ def test_ranges_hold_their_ends_and_the_whole_skill(index: SkillIndex) -> None:
     assert find_nodes(index, []) == []
     assert find_nodes(index, ["n5-n5"]) == [5]
     assert find_nodes(index, [f"n0-{total - 1}"]) == list(range(total))
-    for wrong, words in ((f"n{total}", "no node"), ("n5-n3", r"write n3-5\.")):
+    for wrong, words in (
+        *(
+            (f"n{total}", "no node"),
+            ("n5-n3", r"write n3-5\."),
+            ("n3 five", "^'five' is"),
+            ("no go", "^'no go' is"),
+        ),
+        ("storage.md", "There is no file 'storage.md' .* its files are 'references/storage.md', 'SKILL.md'"),
+    ):
         with pytest.raises(NodeNotFoundError, match=words):
             find_nodes(index, [wrong])
 
