@@ -23,7 +23,7 @@ FILES = [
 
 
 def test_folders_with_half_of_their_files_in_common_are_variants() -> None:
-    (group,) = variant_groups(FILES)
+    (group,) = variant_groups(dict.fromkeys(FILES, frozenset()))
     assert {name: len(files) for name, files in group.items()} == {
         "go": 2,
         "typescript": 2,
@@ -41,7 +41,17 @@ def test_folders_with_half_of_their_files_in_common_are_variants() -> None:
     ],
 )
 def test_variants_are_siblings_with_several_files(files: list[str], names: list[str]) -> None:
-    assert [name for group in variant_groups(files) for name in group] == names
+    assert [name for group in variant_groups(dict.fromkeys(files, frozenset())) for name in group] == names
+
+
+@pytest.mark.parametrize(("shared", "names"), [(8, ["curl", "python"]), (7, [])])
+def test_folders_with_half_of_their_headings_in_common_are_variants(shared: int, names: list[str]) -> None:
+    common = {f"Heading {number}" for number in range(shared)}
+    headings = {
+        "curl/examples.md": common | {f"Curl {number}" for number in range(16 - shared)},
+        "python/requests.md": common | {f"Python {number}" for number in range(30)},
+    }
+    assert [name for group in variant_groups(headings) for name in group] == names
 
 
 @pytest.mark.parametrize(
@@ -50,6 +60,7 @@ def test_variants_are_siblings_with_several_files(files: list[str], names: list[
         ("upload files in TypeScript", "", {"typescript"}),
         ("batches with Ruby on Rails", "Go", {"ruby-on-rails"}),
         ("batches in typescript and go", "", {"typescript", "go"}),
+        ("batches in typescript: where do the files go", "", {"typescript"}),
         ("upload files", "", {"go"}),  # none is named: that whose nodes are needed most
         ("upload files", "Linux, TypeScript 5", {"typescript"}),
     ],

@@ -18,7 +18,7 @@ Reference: paper §3.2 for the ideas; the estimate is this package's (docs/measu
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import combinations
@@ -59,10 +59,15 @@ LEAST_SAVING = 0.2
 LEAN_BELOW = 0.1
 WORTH_DIGITS = 9  # of a page's worth; machines whose logarithms differ in the last bits agree on these
 
-LEAST_SHARED = 0.5  # share of the files of the smaller folder whose paths are those of files of the other
+# share of the files of the smaller folder whose paths are those of files of the other; or of its headings
+LEAST_SHARED = 0.5
+LEAST_FILES, LEAST_HEADINGS = 2, 8  # so many at least: fewer are chance
 MAX_IMPORT_TOKENS = 120  # a longer node is an example, not a list of imports, and is not required
 # a longer one is worth its tokens only to queries that need it; these cost no saving, on folds
 MAX_OPENING_TOKENS = 60
+
+# "where do breakpoints go" names no language
+_WHERE_GO = re.compile(r"(?<=\bwhere )(?:do|does|should|must|can|will)(?: \w+){1,4} go\b", re.IGNORECASE)
 
 # `import a.b as c, d`, `from x import y as z`, `from x import (y, z)`, `import {y as z} from "x"`,
 # `const y = require("x")`; what is in brackets may be on several lines
@@ -131,8 +136,10 @@ class Variants:
 
     def __init__(self, nodes: Sequence[Node]) -> None:
         ordinals: dict[str, list[int]] = {}
+        headings: dict[str, set[str]] = {}
         for node in nodes:
             ordinals.setdefault(node.span.file, []).append(node.ordinal)
+            headings.setdefault(node.span.file, set()).update(node.heading_path[1:])
         self._groups = [
             [
                 (
@@ -141,7 +148,7 @@ class Variants:
                 )
                 for name, files in group.items()
             ]
-            for group in variant_groups(ordinals)
+            for group in variant_groups(headings)
         ]
 
     def others(self, query: Query, needs: FloatArray) -> IntArray:
@@ -152,7 +159,7 @@ class Variants:
         """
         found: list[IntArray] = [np.empty(0, np.intp)]
         for group in self._groups:
-            for words in (set(terms_of(query.text)), set(terms_of(query.context))):
+            for words in (set(terms_of(_WHERE_GO.sub("", query.text))), set(terms_of(query.context))):
                 wanted = [bool(terms) and terms <= words for terms, _ in group]
                 if any(wanted):
                     break
@@ -165,24 +172,30 @@ class Variants:
         return np.concatenate(found)
 
 
-def variant_groups(files: Iterable[str]) -> list[dict[str, list[str]]]:
+def variant_groups(headings: Mapping[str, Set[str]]) -> list[dict[str, list[str]]]:
     """Return groups of sibling folders that are variants: the files of each, by the folder's name.
 
-    Two folders are variants of each other if at least two files, and half of the smaller one's, have the same
-    paths below them, such as `go/batches.md` and `ruby/batches.md`; variants of a variant are of its group.
+    `headings` are those of each file, by its path. Two folders are variants of each other if they share two
+    files, and half of those of the smaller one, such as `go/batches.md` and `ruby/batches.md`; or eight
+    headings, and half of the smaller one's. Variants of a variant are of its group.
     """
     below: dict[str, dict[str, dict[str, str]]] = {}
-    for file in files:
+    for file in headings:
         parts = file.split("/")
         for depth in range(len(parts) - 1):
             folder = below.setdefault("/".join(parts[:depth]), {}).setdefault(parts[depth], {})
             folder["/".join(parts[depth + 1 :])] = file
     groups: list[dict[str, list[str]]] = []
     for children in below.values():
+        outlines = {
+            name: frozenset().union(*(headings[file] for file in files.values()))
+            for name, files in children.items()
+        }
         group_of = {name: name for name in children}
         for one, other in combinations(children, 2):
-            shared = len(children[one].keys() & children[other].keys())
-            if shared >= max(2, LEAST_SHARED * min(len(children[one]), len(children[other]))):
+            if _are_alike(children[one].keys(), children[other].keys(), LEAST_FILES) or _are_alike(
+                outlines[one], outlines[other], LEAST_HEADINGS
+            ):
                 old, new = group_of[other], group_of[one]
                 group_of = {name: new if group == old else group for name, group in group_of.items()}
         for group in dict.fromkeys(group_of.values()):
@@ -190,6 +203,11 @@ def variant_groups(files: Iterable[str]) -> list[dict[str, list[str]]]:
             if len(names) > 1:
                 groups.append({name: list(children[name].values()) for name in names})
     return groups
+
+
+def _are_alike(one: Set[str], other: Set[str], least: int) -> bool:
+    """Return whether two sets share at least `least` elements, and `LEAST_SHARED` of the smaller one's."""
+    return len(one & other) >= max(least, LEAST_SHARED * min(len(one), len(other)))
 
 
 class _Prepared:
