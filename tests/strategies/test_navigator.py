@@ -358,14 +358,19 @@ def test_a_page_may_cost_more_than_any_chance_if_a_shorter_one_is_worth_even_les
 
 def test_a_page_that_would_save_little_is_the_whole_skill() -> None:
     needs = np.array([0.9, 0.8, 0.7, 0.6, 0.01, 0.01])
-    # four of six nodes are 67 %, five of six 83 %
-    for tokens, length in (([10] * 6, 4), ([10] * 4 + [5, 5], 6), ([10] * 4 + [1, 1], 6)):
+    # four of six nodes and a mark are 69 or 82 %; of small nodes a mark alone takes the place of one
+    for tokens, length in (([100] * 6, 4), ([100] * 4 + [50, 50], 6), ([10] * 6, 6)):
         index = replace(index_with(tokens=tokens), full_tokens=sum(tokens))
         price = 0.02 * (max(1, index.full_tokens) / TYPICAL_TOKENS) ** SIZE_EXPONENT
-        assert len(run(Lean(model=Told(needs, price=price)), index).picks) == 4
-        assert len(run(Navigator(model=Told(needs, price=price)), index).picks) == length
-    # not under a ceiling that the skill does not fit
-    assert len(run(Navigator(model=Told(needs, price=price)), index, max_tokens=41).picks) == 4
+        model = Told(needs, price=price)
+        assert len(run(Lean(model=model), index).picks) == 4
+        assert len(run(Navigator(model=model), index).picks) == length
+        target = run(Lean(model=model), index).picks[-1].sufficiency
+        assert len(run(Lean(model=model), index, sufficiency=target).picks) == 4
+        assert len(run(Navigator(model=model), index, sufficiency=target).picks) == length
+    # not under a ceiling that the skill does not fit, nor with a largest number of nodes
+    assert len(run(Navigator(model=model), index, max_tokens=41).picks) == 4
+    assert len(run(Navigator(model=model), index, max_nodes=5).picks) == 4
 
 
 @pytest.mark.parametrize("tokens", [[3000] * 4, [9000] * 2])

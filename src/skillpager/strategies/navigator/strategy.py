@@ -273,16 +273,17 @@ class Navigator:
         odds = limits.odds_of(query, needs, index.full_tokens, breadth)
         begin = partial(_Walk, self, prepared, needs, odds, gap)
         most = len(index.nodes)
+        unanswered = covered is not None and covered < LEAN_BELOW
+        lean = self.lean or unanswered
         if budget.sufficiency is None and not budget.fill:
-            unanswered = covered is not None and covered < LEAN_BELOW
-            lean = self.lean or unanswered
             price = limits.price_of(query, index.full_tokens, breadth, lean=lean)
-            most, shown = _best_length(begin(), price, 0.0 if unanswered else LEAST_CHANCE)
-            ceiling = index.full_tokens if budget.max_tokens is None else budget.max_tokens
-            saves_little = shown >= (1 - LEAST_SAVING) * index.full_tokens
-            if saves_little and index.full_tokens <= ceiling and not lean:
-                most = len(index.nodes)
-        reason = begin().run(picker, most)
+            most = _best_length(begin(), price, 0.0 if unanswered else LEAST_CHANCE)
+        walk = begin()
+        reason = walk.run(picker, most, budget.sufficiency)
+        ceiling = index.full_tokens if budget.max_tokens is None else budget.max_tokens
+        saves_little = walk.page_share >= 1 - LEAST_SAVING and index.full_tokens <= ceiling
+        if saves_little and bounded.max_nodes == len(index.nodes) and not lean:
+            reason = walk.run(picker, len(index.nodes), None)
         picker.compare_picks()
         return picker.selection(self.name, reason=reason, covered=covered)
 
@@ -342,10 +343,15 @@ class _Walk:
         self._divisor = np.maximum(costs, 1.0) ** navigator.cost_exponent
         self._values = self._weight / self._divisor[0]
         self.steps, self.shown, self.chance = 0, 0, 0.0
+        self._gap, self._runs = gap, 0
 
-    def run(self, picker: Picker, most: int) -> SkipReason:
-        """Pick until the budget ends, no node is left or `most` were tried; return why it ended."""
-        target = picker.budget.sufficiency
+    @property
+    def page_share(self) -> float:
+        """The tokens of a page of the shown nodes, about, as a share of those of all nodes."""
+        return (self.shown + self._gap * self._runs) / max(1, int(self._prepared.features.tokens.sum()))
+
+    def run(self, picker: Picker, most: int, target: float | None) -> SkipReason:
+        """Pick until the budget or the nodes end, the chance is `target` or `most` were tried; say why."""
         while True:
             best = self.best()
             if best is None:
@@ -389,6 +395,7 @@ class _Walk:
                 picker.completions.add(ordinal)
         self._is_shown[ordinal] = True
         self._left, self.shown, self._place, self.chance = left, shown, place, chance
+        self._runs += 1 - int(self._beside[ordinal])
         for near in (ordinal - 1, ordinal + 1):
             if 0 <= near < len(self._open):
                 self._beside[near] += 1
@@ -399,20 +406,20 @@ class _Walk:
                 self.pick(needed, picker, completes=True)
 
 
-def _best_length(walk: _Walk, price: float, least: float) -> tuple[int, int]:
-    """Return the steps and tokens of a walk at which its chance less the price of its tokens is largest.
+def _best_length(walk: _Walk, price: float, least: float) -> int:
+    """Return the steps of a walk at which its chance less the price of its tokens is largest.
 
     Only lengths whose chance is at least `least` count; if none is, the walk goes to its end, or to
     `MOST_TOKENS`.
     """
-    found, largest, last = None, -np.inf, (1, 0)
+    found, largest, last = None, -np.inf, 1
     # no chance is above 1, so a page that has more tokens is worth less than that
     while 1 - price * walk.shown > largest and (ordinal := walk.best()) is not None:
         walk.pick(ordinal, None)
         if walk.shown > MOST_TOKENS:
             break
-        last = walk.steps, walk.shown
+        last = walk.steps
         worth = round(walk.chance - price * walk.shown, WORTH_DIGITS)
         if worth > largest and walk.chance >= least:
-            found, largest = (walk.steps, walk.shown), worth
+            found, largest = last, worth
     return found or last
