@@ -41,6 +41,16 @@ def test_a_nested_item_needs_its_parent(pager: SkillPager) -> None:
     assert [needed[0][:8] for needed in found.values()] == ["- Parent"]
 
 
+def test_a_short_numbered_list_comes_whole(pager: SkillPager) -> None:
+    item = "with words that make it too long to be joined with its neighbours in one node " * 2
+    one, other = ("".join(f"{n}. {n}{name} {item}\n" for n in (1, 2, 3)) for name in "ab")
+    found = units(pager, f"# L\n\n{one}\nText between.\n\n{other}")
+    assert {words[3:5]: [each[3:5] for each in needed] for words, needed in found.items()} == {
+        f"{n}{name}": [f"{m}{name}" for m in (1, 2, 3) if m != n] for n in (1, 2, 3) for name in "ab"
+    }
+    assert not units(pager, f"# L\n\n{one.replace(item, item * 5)}")  # too many tokens
+
+
 CODE = """# Use
 
 ```python

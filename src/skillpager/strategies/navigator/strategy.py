@@ -65,6 +65,7 @@ LEAST_FILES, LEAST_HEADINGS = 2, 8  # so many at least: fewer are chance
 MAX_IMPORT_TOKENS = 120  # a longer node is an example, not a list of imports, and is not required
 # a longer one is worth its tokens only to queries that need it; these cost no saving, on folds
 MAX_OPENING_TOKENS = 60
+MAX_LIST_TOKENS = 400  # of a numbered list that comes whole or not at all: six more tokens a page of folders
 
 # "where do breakpoints go" names no language
 _WHERE_GO = re.compile(r"(?<=\bwhere )(?:do|does|should|must|can|will)(?: \w+){1,4} go\b", re.IGNORECASE)
@@ -78,6 +79,7 @@ _IMPORTS = re.compile(
     r"|(?:const|let|var)\s+(?P<required>[\w ,{}]+?|\{[^{}]*\})\s*=\s*require\b.*)\s*(?:#.*)?$",
     re.MULTILINE,
 )
+_NUMBERED = re.compile(r"\s*\d+[.)]\s")
 _COMMENT = re.compile(r"(?:#|//).*")
 _WORD = re.compile(r"[^\W\d]\w*")
 _RENAMED = re.compile(r"[\w.]+\s+as\s+")
@@ -88,9 +90,10 @@ def required_context(
 ) -> dict[int, tuple[int, ...]]:
     """Return, by ordinal, the nodes that a node cannot be read without, if it has any; in document order.
 
-    An item, or part of a table, requires the node that holds its lead-in, parent item or header rows. Code
-    requires the code before it that imports a name which it uses. A step requires the node that opens its
-    section, if that is short: what the procedure needs, does, or must never do.
+    An item, or part of a table, requires the node that holds its lead-in, parent item or header rows, and an
+    item of a short numbered list all others. Code requires the code before it that imports a name which it
+    uses. A step requires the node that opens its section, if that is short: what the procedure needs, does,
+    or must never do.
 
     Args:
         nodes: The nodes of a skill.
@@ -99,6 +102,16 @@ def required_context(
     in_file: dict[str, list[Node]] = {}
     for node in nodes:
         in_file.setdefault(node.span.file, []).append(node)
+    lists: dict[tuple[str, int], list[Node]] = {}
+    for node in nodes:
+        if node.list_context and _NUMBERED.match(node.text):
+            # the same for all items of a list
+            first = node.ordinal - node.list_context.position
+            lists.setdefault((node.span.file, first), []).append(node)
+    whole: dict[int, set[int]] = {}
+    for items in lists.values():
+        if sum(item.tokens for item in items) <= MAX_LIST_TOKENS:
+            whole |= {item.ordinal: {each.ordinal for each in items if each is not item} for item in items}
     required: dict[int, tuple[int, ...]] = {}
     imported: dict[tuple[str, str], int] = {}
     openings = {
@@ -110,6 +123,7 @@ def required_context(
     }
     for node in nodes:
         needed = {opening} if (opening := openings.get(node.ordinal)) is not None else set()
+        needed |= whole.get(node.ordinal, set())
         lead_in = node.list_context.lead_in_span if node.list_context else None
         if lead_in:
             neighbours = in_file[lead_in.file]
