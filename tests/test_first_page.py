@@ -1,5 +1,6 @@
 """The first page of a large skill comes before its index, which is built in the background."""
 
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -7,11 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from cli_process import SAMPLES, environment, invoke, wait_until
 from skillpager import SkillPager
 from skillpager.encoders.hashing import HashingEncoder
 from skillpager.errors import EncoderError
 from skillpager.indexing import DRAFT_NODES, LARGE_CHARS, Builder
 from skillpager.parsing.skill import skill_from_files
+from skillpager.settings import Settings
 from skillpager.types import FloatArray, Skill, SkillIndex
 
 QUERY = "rotate the signing key of the gateway"
@@ -50,13 +53,37 @@ def test_a_large_skill_has_its_first_page_before_its_index(hashing_pager: SkillP
     draft = with_count.index(skill, query=QUERY)
     assert np.flatnonzero(draft.embeddings.any(axis=1)).size == DRAFT_NODES
     assert draft.embeddings[-1].any(), "the section that answers is embedded"
+    again = with_count.index(skill, query=f"{QUERY} in the sensor 7")
     page = with_count.page(draft, QUERY, max_tokens=300)
     assert RIGHT.strip() in page.text
     full = with_count.index(skill)  # waits for the background
     assert full.embeddings.any(axis=1).all()
     assert with_count.index(skill, query=QUERY) is full
-    assert encoder.embedded == DRAFT_NODES + 1 + len(full.nodes), "the draft, the query and the index"
+    drafted, rows = (each.embeddings.any(axis=1) for each in (draft, again))
+    assert (again.embeddings[rows] == full.embeddings[rows]).all()
+    new = 0 if again is full else np.count_nonzero(rows & ~drafted)
+    assert encoder.embedded == DRAFT_NODES + new + 1 + len(full.nodes), "drafts, the query and the index"
     assert [entry.key for entry in with_count.store.entries()] == [full.key]
+
+
+def test_a_page_is_printed_before_the_index_is_built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    build, built = Builder.build, []
+
+    def build_late(self: Builder, *given: object, query: str = "", **others: object) -> SkillIndex:
+        if not query:  # the end of the page is flushed before
+            wait_until(lambda: b"[Page of" in sys.stdout.buffer.getvalue(), 10)  # type: ignore[attr-defined]
+        built.append(query)
+        return build(self, *given, query=query, **others)  # type: ignore[arg-type]
+
+    monkeypatch.setattr("skillpager.indexing.LARGE_CHARS", 100)
+    monkeypatch.setattr("skillpager.indexing.DRAFT_NODES", 5)
+    monkeypatch.setattr(Builder, "build", build_late)
+    env = environment(tmp_path / "cache", samples=False)
+    done = invoke("page", SAMPLES / "git-bisect", "skip a commit", "-k", "3", "--explain", env=env)
+    assert built == ["skip a commit", ""]
+    assert "is large and new: its page is made from the nodes" in done.err
+    with SkillPager(settings=Settings(cache_dir=tmp_path / "cache")) as pager:
+        assert len(pager.store.entries()) == 1
 
 
 def test_a_small_skill_is_indexed_as_a_whole(hashing_pager: SkillPager) -> None:

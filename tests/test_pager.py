@@ -139,18 +139,8 @@ def test_a_page_is_its_text_and_says_in_short_what_it_holds_or_why_not(hashing_p
 
 def test_text_paths_skills_and_indexes_are_all_skills(pager: SkillPager) -> None:
     text = (BACKUP / "SKILL.md").read_text(encoding="utf-8")
-    pages = {
-        pager.page(source, QUERY).text
-        for source in (
-            BACKUP,
-            str(BACKUP),
-            BACKUP / "SKILL.md",
-            text,
-            read_skill(BACKUP),
-            pager.index(BACKUP),
-        )
-    }
-    assert len(pages) == 1
+    sources = BACKUP, str(BACKUP), BACKUP / "SKILL.md", text, read_skill(BACKUP), pager.index(BACKUP)
+    assert len({pager.page(source, QUERY).text for source in sources}) == 1
 
 
 def test_expand_is_a_page_fault(pager: SkillPager) -> None:

@@ -79,7 +79,7 @@ class IndexCache:
         self._indexes = LRUCache[IndexKey, SkillIndex](MAX_KEPT_NODES, lambda index: len(index.nodes))
         self._paths = LRUCache[tuple[str, str], tuple[FileStamps, IndexKey]](MAX_KEPT_PATHS)
         self._paused_until = 0.0  # of the monotonic clock; 0 while the store works
-        self._begun: set[IndexKey] = set()  # what the background builds or is to build
+        self._begun: dict[IndexKey, SkillIndex] = {}  # first drafts of what the background is to build
 
     def at(self, path: str, scope: str) -> SkillIndex | None:
         """Return the index of a path and scope while none of its files has changed."""
@@ -101,31 +101,25 @@ class IndexCache:
     def get_or_draft(self, skill: Skill, builder: "Builder", store: Store, query: str) -> SkillIndex:
         """Return the index, or a draft for the query if there is one and the skill is large and new.
 
-        A draft embeds what shares words with the query (`Builder.build`) and is kept nowhere: the index is
-        built in the background, and a program that ends before waits for it. Raises as `build` does.
+        A draft embeds what shares words with the query (`Builder.build`); the index is built in the
+        background, and a program that ends before waits for it. Raises as `build` does.
         """
         if not query:
             return self.get_or_build(skill, builder, store)
         key = index_key(skill, builder.recipe)
         kept = key, skill.root
-        index = self._indexes.get(kept) or self._load(skill, key, store)
-        if index is not None:
+        if index := self._indexes.get(kept) or self._load(skill, key, store):
             return self._indexes.put(kept, index)
-        known: Mapping[str, FloatArray] = {}
-        if sum(len(file.text) for file in skill.files) >= LARGE_CHARS and not self._paused_until:
-            known = rows_of_files(store, skill, builder.recipe)
+        known = {} if self._paused_until else rows_of_files(store, skill, builder.recipe)
         if sum(len(file.text) for file in skill.files if file.digest not in known) < LARGE_CHARS:
             return self.get_or_build(skill, builder, store)
-        draft = builder.build(skill, key, query=query)
         logger.warning(
-            'the page of "%s" is made from the %d of %d nodes that share most words with the query: the '
-            "skill is large and new, and is indexed in the background",
+            '"%s" is large and new: its page is made from the nodes that share most words with the query, '
+            "and all of it is indexed in the background",
             skill.name,
-            min(DRAFT_NODES, len(draft.nodes)),
-            len(draft.nodes),
         )
-        if kept not in self._begun:
-            self._begun.add(kept)
+        draft = builder.build(skill, key, query=query, draft=self._begun.get(kept))
+        if self._begun.setdefault(kept, draft) is draft:
             self._background.submit(self._build_later, kept, skill, builder, store)
         return draft
 
@@ -135,7 +129,7 @@ class IndexCache:
         except SkillPagerError as error:
             logger.warning('"%s" is not indexed: %s', skill.name, error)
         finally:
-            self._begun.discard(kept)
+            self._begun.pop(kept, None)
 
     def with_notes(self, index: SkillIndex, encoder: Encoder) -> SkillIndex:
         """Return an index with the notes on its nodes, or the index itself if there are none."""
@@ -151,7 +145,7 @@ class IndexCache:
 
         cached = places[0].with_suffix(".npz")
         return self._noted.get_or_make(
-            (index.key, *states.items()),
+            (index.key, id(index.embeddings), *states.items()),  # a draft has the same key
             lambda: replace(index, notes=notes_on(index, read_notes([*states]), encoder, cached)),
         )
 
@@ -162,8 +156,7 @@ class IndexCache:
         return ThreadPoolExecutor(1, "skillpager-index")  # a program that ends waits for it
 
     def _load_or_build(self, skill: Skill, key: str, builder: "Builder", store: Store) -> SkillIndex:
-        stored = self._load(skill, key, store)
-        if stored is not None:
+        if stored := self._load(skill, key, store):
             return stored
         known = {} if self._paused_until else rows_of_files(store, skill, builder.recipe)
         index = builder.build(skill, key, known=known)
@@ -254,6 +247,7 @@ class Builder:
         *,
         query: str = "",
         known: Mapping[str, FloatArray] = MappingProxyType({}),
+        draft: SkillIndex | None = None,
     ) -> SkillIndex:
         """Return the index of `skill` under the cache key `key`.
 
@@ -264,6 +258,7 @@ class Builder:
             query: Embed no more than `DRAFT_NODES` nodes, in the sections that share most words with it; the
                 rows of all others are zeros. Empty to embed all.
             known: Embeddings of files, by digest, that need not be computed.
+            draft: An index of the same for another query: its tiles and rows need not be made again.
 
         Raises:
             EncoderError: The encoder fails.
@@ -274,14 +269,14 @@ class Builder:
         from skillpager.graph.edges import infer_edges
         from skillpager.parsing.fragments import split_skill
 
-        tiles = split_skill(skill, self.splitter) if tiles is None else tiles
+        if tiles is None:
+            tiles = (*draft.headings, *draft.nodes) if draft else split_skill(skill, self.splitter)
         headings = tuple(tile for tile in tiles if isinstance(tile, Heading))
         fragments = [tile for tile in tiles if isinstance(tile, Fragment)]
         chosen = likely_fragments(fragments, query) if query else fragments
         old = {file.path: known[file.digest] for file in skill.files if file.digest in known}
-        embeddings = rows_of(self.encoder, self.embedded_text, fragments, chosen, old)
-        rows = self._classifier_rows(fragments, chosen, embeddings)
-        verdicts = self.classifier.classify(fragments, rows)
+        embeddings = rows_of(self.encoder, self.embedded_text, fragments, chosen, old, draft)
+        verdicts = self.classifier.classify(fragments, self._classifier_rows(fragments, chosen, embeddings))
         if len(verdicts) != len(fragments):
             raise ValueError(f"{self.classifier.id} gave {len(verdicts)} verdicts on {len(fragments)} nodes")
         nodes = tuple(
@@ -392,18 +387,19 @@ def rows_of(
     fragments: Sequence[Fragment],
     chosen: Sequence[Fragment],
     known: Mapping[str, FloatArray] = MappingProxyType({}),
+    draft: SkillIndex | None = None,
 ) -> FloatArray:
     """Return the rows of all fragments; those of fragments that are not chosen are zeros.
 
-    `known` are rows that need not be computed, by the path of their file.
+    `known` are rows that need not be computed, by the path of their file; so are those of a draft.
     """
-    rows, kept = np.zeros((len(fragments), encoder.dim), np.float32), set[str]()
+    rows = draft.embeddings.copy() if draft else np.zeros((len(fragments), encoder.dim), np.float32)
     for path, run in groupby(fragments, lambda fragment: fragment.span.file):
         ordinals, of_file = [fragment.ordinal for fragment in run], known.get(path, ())
         if len(of_file) == len(ordinals):  # what was the copy of a file that changed had no fragments
             rows[ordinals] = of_file
-            kept.add(path)
-    if new := [fragment for fragment in chosen if fragment.span.file not in kept]:
+    made = set(np.flatnonzero(rows.any(axis=1)).tolist())
+    if new := [fragment for fragment in chosen if fragment.ordinal not in made]:
         rows[[fragment.ordinal for fragment in new]] = embed(encoder, new, form)
     return rows
 

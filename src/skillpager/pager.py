@@ -104,15 +104,10 @@ class SkillPager:
 
     def __reduce__(self) -> tuple[object, ...]:
         """Pickle the parts, API keys included; the copy reloads its models and starts with empty caches."""
-        parts: dict[str, Any] = {
-            "encoder": self._encoder,
-            "classifier": self._classifier,
-            "store": self._store,
-            "token_counter": None if self.token_counter is default_counter() else self.token_counter,
-            "embedded_text": self._embedded_text,
-            "settings": self.settings,
-        }
-        return partial(type(self), **parts), ()
+        names = "encoder", "classifier", "store", "embedded_text"
+        parts: dict[str, Any] = {name: getattr(self, f"_{name}") for name in names}
+        parts["token_counter"] = None if self.token_counter is default_counter() else self.token_counter
+        return partial(type(self), **parts, settings=self.settings), ()
 
     @cached_property
     def encoder(self) -> Encoder:
@@ -234,7 +229,7 @@ class SkillPager:
         strategy = self.strategy(options.get("strategy"), options.get("mmr_lambda"))
         budget = choose_budget(options, self.settings, strategy)
         likely = query if estimates(strategy) else ""
-        pool = self._pool(self.index(skill, scope=options.get("scope"), query=likely), strategy)
+        pool = self.pool(skill, strategy, scope=options.get("scope"), query=likely)
         style, show, folder = options.get("style"), options.get("show", ""), options.get("folder", False)
         renderer = self.renderer(pool, style, show, folder=folder, part_tag=tag)
         passes = allows_all(budget, len(pool.nodes), estimating=estimates(strategy))
@@ -277,7 +272,7 @@ class SkillPager:
         chosen = self.strategy(strategy, None)
         if not estimates(chosen):
             return {}
-        pool = self._pool(self.index(skill, scope=scope), chosen)
+        pool = self.pool(skill, chosen, scope=scope)
         reasons = chosen.reasons(pool, self.query(query, chosen))
         return {node.id: shares for node, shares in zip(pool.nodes, reasons, strict=True)}
 
@@ -293,7 +288,11 @@ class SkillPager:
 
         The arguments are those of `page` and `index`.
         """
-        return self._pool(self.index(skill, scope=scope, query=query), self.strategy(strategy, None))
+        index, chosen = self.index(skill, scope=scope, query=query), self.strategy(strategy)
+        builder = self.builder.for_strategy(chosen)
+        same = builder is self.builder or rows_id(index.recipe) == rows_id(builder.recipe)
+        pool = index if same else self._indexes.get_or_build(index.skill, builder, self.store)
+        return self._indexes.with_notes(pool, builder.encoder) if estimates(chosen) else pool
 
     def embed_query(self, query: str) -> FloatArray:
         """Return `(dim,)` float32, unit length: the embedding of a query by the pager's encoder."""
@@ -324,7 +323,7 @@ class SkillPager:
         index = self.index(skill, scope=scope)
         renderer = self.renderer(index, style, "")
         addresses = [nodes] if isinstance(nodes, str) else nodes
-        if asked := verbatim_lines(index, addresses):
+        if asked := verbatim_lines(index, addresses, of_nodes=True):
             render: Callable[[Sequence[int]], Page] = partial(renderer.verbatim, asked[0])
             numbers: Sequence[int] = asked[1]
         else:
@@ -387,21 +386,14 @@ class SkillPager:
         part_tag: str | None = None,
     ) -> PageRenderer:
         """Return the renderer of an index or `pool`; options as for `page` and `PageRenderer`."""
-        chosen = self.style_of(style)
         named = folder_words(index.skill, own_folder(index.skill)) if folder else ""
         return PageRenderer(
-            index, self.token_counter, style=chosen, show=show, folder=named, part_tag=part_tag
+            index, self.token_counter, style=self.style_of(style), show=show, folder=named, part_tag=part_tag
         )
 
     def style_of(self, style: Style | str | None = None) -> Style:
         """Return the style that this option of `page` chooses."""
         return Style(_one_of("style", str(style or self.settings.style), tuple(Style)))
-
-    def _pool(self, index: SkillIndex, strategy: Strategy) -> SkillIndex:
-        builder = self.builder.for_strategy(strategy)
-        same = builder is self.builder or rows_id(index.recipe) == rows_id(builder.recipe)
-        pool = index if same else self._indexes.get_or_build(index.skill, builder, self.store)
-        return self._indexes.with_notes(pool, builder.encoder) if estimates(strategy) else pool
 
     def query(self, query: str, strategy: Strategy, context: str = "") -> Query:
         """Return a query with the embeddings that a strategy reads; they are cached in memory."""

@@ -68,8 +68,7 @@ def skillpager(warm_cache: Path) -> Run:
 def test_page_is_what_the_library_makes(skillpager: Run, library: SkillPager) -> None:
     page = library.page(SAMPLES / "postgres-backup", QUERY, max_nodes=8, show=f"skillpager show {POSTGRES}")
     done = skillpager("page", POSTGRES, QUERY, "-k", "8")
-    assert done.code == 0
-    assert done.out == page.text
+    assert (done.code, done.out) == (0, page.text)
     assert page.sufficiency is not None
     nodes = f"{len(page.nodes)} of {len(library.index(SAMPLES / 'postgres-backup').nodes)} nodes"
     saved = f"{100 * (1 - page.tokens / page.full_tokens):.1f} % saved"
@@ -134,9 +133,8 @@ def test_page_options_reach_the_pager(skillpager: Run) -> None:
     assert f"skillpager show {KUBERNETES} --scope body L" in page["text"]
     target = skillpager("page", POSTGRES, QUERY, "--sufficiency", "0.5", "--json").json
     assert target["selection"]["budget"]["sufficiency"] == 0.5
-    assert (
-        skillpager("page", POSTGRES, QUERY, "--lambda", "1", "--json").json["selection"]["strategy"] == "mmr"
-    )
+    weighed = skillpager("page", POSTGRES, QUERY, "--lambda", "1", "--json").json
+    assert weighed["selection"]["strategy"] == "mmr"
 
 
 def test_page_for_a_query_that_the_skill_seems_not_to_cover_says_so(skillpager: Run) -> None:
@@ -156,9 +154,8 @@ def test_page_for_a_query_that_the_skill_hardly_covers_is_a_short_answer(skillpa
     done = skillpager("page", POSTGRES, "How do I bake sourdough bread?", "--explain")
     assert f"about; to read lines: skillpager show {POSTGRES} L13; {FORCE_HINT}]\n" in done.out
     assert (done.code, "To change it: ask for --force.\nthe skill seems not" in done.err) == (0, True)
-    assert (
-        "[Page of a skill." in skillpager("page", POSTGRES, "How do I bake sourdough bread?", "--force").out
-    )
+    forced = skillpager("page", POSTGRES, "How do I bake sourdough bread?", "--force")
+    assert "[Page of a skill." in forced.out
 
 
 def test_explain_says_on_stderr_why_even_when_quiet(skillpager: Run, library: SkillPager) -> None:
@@ -196,8 +193,7 @@ def test_explain_tells_no_needs_where_none_are_estimated(skillpager: Run, option
 def test_skill_comes_from_stdin_and_no_command_is_promised(skillpager: Run) -> None:
     source = (SAMPLES / "postgres-backup" / "SKILL.md").read_bytes()
     done = skillpager("page", "-", QUERY, "-k", "5", stdin=source)
-    assert done.code == 0
-    assert "[… L" in done.out
+    assert (done.code, "[… L" in done.out) == (0, True)
     assert "skillpager show" not in done.out
     assert done.out.startswith('[Page of skill "postgres-backup". […] = omitted lines]\n')
 
@@ -276,9 +272,8 @@ def test_show_takes_ids_ranges_and_lines(skillpager: Run) -> None:
     assert ids[0] == "n1"
     assert done.json["selection"] is None
     assert lines[25] in done.json["text"]
-    assert (
-        skillpager("show", BISECT, ",".join(ids), "--style", "plain").out.strip() == done.json["text"].strip()
-    )
+    by_id = skillpager("show", BISECT, ",".join(ids), "--style", "plain")
+    assert by_id.out.strip() == done.json["text"].strip()
     ranged = skillpager("show", BISECT, "n2-n4", "--json").json
     assert [node["id"] for node in ranged["nodes"]] == ["n2", "n3", "n4"]
 

@@ -109,11 +109,15 @@ def test_a_section_is_what_stands_under_its_heading(
         ("SKILL.md:L8-9", "\n### If a > b\n"),
         ("L13-99", "## Use\n"),
         ("L5,", "## Set up\n"),
+        ("L1-3", "# Top\n\nOne.\n"),
     ],
 )
-def test_lines_without_nodes_are_shown_as_they_are(quick_pager: SkillPager, address: str, shown: str) -> None:
+def test_lines_are_shown_as_they_are(quick_pager: SkillPager, address: str, shown: str) -> None:
     index = quick_pager.index(skill_from_files([("SKILL.md", SECTIONS[: SECTIONS.index("\nFour.")])]))
     assert quick_pager.expand(index, address, style="plain").text == shown
+    inner = quick_pager.expand(index, "L10-13")
+    assert inner.text == "[file: SKILL.md]\n\n## Set up\n\n### If a > b\n\n\nThree.\n\n## Use\n"
+    assert inner.nodes == index.nodes[2:3]
 
 
 @pytest.mark.parametrize("address", ["L99", "L0-2", "none.md:L1"])

@@ -13,7 +13,7 @@ from page_claims import assert_gaps_can_be_read, assert_page
 from skillpager import SkillPager
 from skillpager.errors import NodeNotFoundError
 from skillpager.output.outline import MAX_MAP_TOKENS
-from skillpager.pages.marks import files_mark, introduction
+from skillpager.pages.marks import files_mark, introduction, words_of_files
 from skillpager.pages.render import PageRenderer
 from skillpager.parsing.skill import skill_from_files
 from skillpager.types import ListContext
@@ -73,14 +73,18 @@ TEXTS = [f"# File {n}\n\nFirst of {n}.\n\n## Part\n\nSecond of {n}.\n" for n in 
 
 
 def test_files_left_out_in_a_row_have_one_mark(quick_pager: SkillPager) -> None:
-    index = quick_pager.index(skill_from_files(skill_of(*TEXTS)))
+    index = quick_pager.index(skill_from_files([*skill_of(*TEXTS), ("AGENTS.md", TEXTS[5])]))
     last = index.nodes[-1].ordinal
     text = PageRenderer(index, quick_pager.token_counter).render([last]).text
     (mark,) = re.findall(r"^\[… .* files: .*\]$", text, re.MULTILINE)
     assert mark == "[… 8 files: refs/ (8: 0.md, 1.md, 2.md, …)]"
     text = PageRenderer(index, quick_pager.token_counter).render([last - 8]).text
     (_, mark) = re.findall(r"^\[… .* files: .*\]$", text, re.MULTILINE)
-    assert mark.startswith("[… 4 files: refs/5.md: File 5; read this for part 5; refs/6.md: File 6; ")
+    words = "(also in AGENTS.md); File 5; read this for part 5"
+    assert mark.startswith(f"[… 4 files: refs/5.md: {words}; refs/6.md: File 6; ")
+    gathered = replace(index.skill.files[-1], path="ALL.md", same_as="refs/")
+    index = replace(index, skill=replace(index.skill, files=(*index.skill.files, gathered)))
+    assert words_of_files(index)["refs/0.md"].startswith("(also in ALL.md); File 0; ")
 
 
 @settings(max_examples=40, deadline=None)

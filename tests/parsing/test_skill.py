@@ -34,13 +34,8 @@ def write(folder: Path, text: str | bytes, name: str = "SKILL.md") -> Path:
 
 def test_a_folder_its_entry_file_and_the_linked_files_are_one_skill() -> None:
     skill = read_skill(SAMPLES / "kubernetes-debugging")
-    assert [file.path for file in skill.files] == [
-        "SKILL.md",
-        "references/networking.md",
-        "references/storage.md",
-        "references/exit-codes.md",
-        "references/internal-notes.md",  # no file mentions it
-    ]
+    names = "networking", "storage", "exit-codes", "internal-notes"  # no file mentions the last
+    assert [file.path for file in skill.files] == ["SKILL.md", *(f"references/{name}.md" for name in names)]
     assert skill.files[3].description.startswith("Exit codes: what a container's exit code and signal mean")
     assert skill == read_skill(SAMPLES / "kubernetes-debugging" / "SKILL.md")
     assert skill.warnings == ()
@@ -65,10 +60,7 @@ def test_front_matter_of_the_specification_is_read() -> None:
     ("text", "body"),
     [
         ("# No front matter\n", "# No front matter\n"),
-        (
-            "---\n\nA thematic break first.\n\n---\n\nText.\n",
-            "---\n\nA thematic break first.\n\n---\n\nText.\n",
-        ),
+        ("---\n\nA thematic break first.\n\n---\n\nText.\n",) * 2,
         ("---\nnever: closed\n\ntext\n", "---\nnever: closed\n\ntext\n"),
         ("---\n---\nbody", "body"),
         ("\ufeff---\nname: a\n---\nbody", "body"),
@@ -125,9 +117,8 @@ def test_all_markdown_of_the_folder_is_read_in_the_order_of_its_mentions(tmp_pat
 )
 def test_what_is_not_part_of_a_skill(tmp_path: Path, name: str) -> None:
     write(tmp_path, "See other/ and [x](other/references/x.md), license-check.md.\n")
-    write(
-        tmp_path, "# Not the skill's own\n", "other/skill.md" if name == "other/references/x.md" else "b.txt"
-    )
+    other = "other/skill.md" if name == "other/references/x.md" else "b.txt"
+    write(tmp_path, "# Not the skill's own\n", other)
     write(tmp_path, "# X\n", name)
     write(tmp_path, "# Which licences are allowed\n", "license-check.md")
     assert paths_of(tmp_path) == ["SKILL.md", "license-check.md"]
@@ -171,13 +162,14 @@ def test_links_never_lead_out_of_the_folder(tmp_path: Path) -> None:
     write(root, "# Own\n", "own.md")
     (root / "AGENTS.md").symlink_to("own.md")
     assert paths_of(root) == ["SKILL.md", "own.md"]
-    assert read_skill(root).warnings == ("left out: ../secret.md: outside of the skill's folder",)
+    inside = "left out: AGENTS.md: a link within the skill's folder"
+    assert read_skill(root).warnings == ("left out: ../secret.md: outside of the skill's folder", inside)
     (root / "link.md").symlink_to(tmp_path / "secret.md")
     (root / "loop.md").symlink_to("loop.md")
     (root / "folder").symlink_to(tmp_path / "others")
     assert paths_of(root) == ["SKILL.md", "own.md"]
-    (warning,) = read_skill(root).warnings
-    assert warning == "left out: folder, link.md, loop.md, ../secret.md: outside of the skill's folder"
+    outside = "left out: folder, link.md, loop.md, ../secret.md: outside of the skill's folder"
+    assert read_skill(root).warnings == (outside, inside)
 
 
 def test_a_folder_that_changes_while_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -309,9 +301,7 @@ def test_texts_in_memory_are_the_files_of_a_skill() -> None:
 @pytest.mark.parametrize(
     "files",
     [
-        [],
-        [("SKILL.md", "\ufeff\r\n"), ("a.md", "text")],
-        [("SKILL.md", "text"), ("a.md", "\ud800")],
+        *([], [("SKILL.md", "\ufeff\r\n"), ("a.md", "text")], [("SKILL.md", "text"), ("a.md", "\ud800")]),
         [("SKILL.md", "text"), ("SKILL.md", "other")],
         [("SKILL.md", "12345"), ("a.md", "67ä")],
     ],
@@ -348,13 +338,7 @@ def test_any_other_name_gives_way_to_that_of_the_folder(tmp_path: Path, written:
 
 @pytest.mark.parametrize(
     ("folder", "name"),
-    [
-        (b"a\nb", "a-b"),
-        (b"cab\xe9", "cab"),
-        ("a\u202eb".encode(), "a-b"),
-        (b"\x1b[2J", "2J"),
-        (b"[]", "skill"),
-    ],
+    [(b"a\nb", "a-b"), (b"cab\xe9", "cab"), (b"a\xe2\x80\xaeb", "a-b"), (b"\x1b[2J", "2J"), (b"[]", "skill")],
 )
 def test_the_name_of_a_folder_is_letters_digits_and_hyphens(tmp_path: Path, folder: bytes, name: str) -> None:
     place = tmp_path / os.fsdecode(folder)
@@ -460,12 +444,9 @@ def test_front_matter_has_a_limit() -> None:
 YAML_PIECES = (
     *"[]{},:-?&*!|>'\"%@`#~=<.0x1_e+\\ \t\n",
     *("\n  ", "- ", ": ", "? ", "a", "key: ", "<<: ", "*a", "&a ", "---\n", "...\n"),
-    *(
-        f"!!{tag} "
-        for tag in ("int", "float", "bool", "null", "seq", "map", "str", "binary", "timestamp", "set")
-    ),
-    *("!!", "!!merge ", "!!python/object:", "2024-01-01", "1:59", "0x", "0b_", ".inf", ".nan", "yes", "null"),
-    *(r"\ud800", r"\UFFFFFFFF", r"\x", "é", "😀", "\u2028", "\x85", "\x01", "\ufeff", "\r"),
+    *("!!int ", "!!float ", "!!bool ", "!!null ", "!!seq ", "!!map ", "!!str ", "!!binary ", "!!timestamp "),
+    *("!!set ", "!!", "!!merge ", "!!python/object:", "2024-01-01", "1:59", "0x", "0b_", ".inf", ".nan"),
+    *("yes", "null", r"\ud800", r"\UFFFFFFFF", r"\x", "é", "😀", "\u2028", "\x85", "\x01", "\ufeff", "\r"),
 )
 YAML = st.lists(st.sampled_from(YAML_PIECES), max_size=40).map("".join)
 
@@ -551,9 +532,8 @@ def test_a_file_that_lies_about_its_size_is_read_within_the_limit() -> None:
     endless = Path("/proc/kallsyms")  # size 0, megabytes long
     if not endless.is_file() or len(endless.read_bytes()) < 2_000:
         pytest.skip("needs /proc")
-    with pytest.raises(
-        SkillError, match=r"^/proc/kallsyms brings the skill to 1,001 bytes, over the limit of 1,000"
-    ):
+    said = r"^/proc/kallsyms brings the skill to 1,001 bytes, over the limit of 1,000"
+    with pytest.raises(SkillError, match=said):
         read_skill(endless, max_bytes=1_000)
 
 

@@ -1,5 +1,6 @@
 """`skillpager page`, `outline` and `show`: a page, a map and some nodes of one skill."""
 
+import sys
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Annotated
 
@@ -19,7 +20,7 @@ from skillpager.cli.options import (
     StrategyName,
     StyleName,
 )
-from skillpager.cli.views import note_page
+from skillpager.cli.views import note_page, progress_bar
 from skillpager.display_text import too_few_tokens
 from skillpager.errors import SettingsError, SkillError
 from skillpager.json_types import to_json
@@ -95,33 +96,29 @@ def page(
       echo "restore one table" | skillpager page examples/skills/postgres-backup - --json
       cat examples/skills/git-bisect/SKILL.md | skillpager page - "skip a commit" -k 3
     """
+    from skillpager.pager import check_query  # numpy
+    from skillpager.pages.assemble import estimates
+
     query = session.read_query(query, skill=skill)
     pager = session.open_pager(options)
     source = session.find_source(skill, pager)
     if or_outline and not query.strip():
         print_map(pager, session.load_skill(pager, source), skill, options, "", as_json=as_json)
         return
-    show = session.node_command("show", skill, options)
-    made = pager.page(
-        source,
-        query,
-        **asdict(picked),
-        style=style,
-        show=show,
-        folder=True,
-        force=force,
-        hint=FORCE_HINT,
-        context=context,
-    )
-    # strategies that estimate no needs have no reasons, and a skill that fits the budget has no picks
-    picks = made.selection.picks if made.selection else ()
-    estimated = any(pick.sufficiency is not None for pick in picks)
-    reasons = pager.reasons(source, query, strategy=picked.strategy) if explain and estimated else {}
-    index = session.load_skill(pager, source)
+    check_query(query)
+    # a draft has no rows for other strategies
+    likely = query if estimates(pager.strategy(picked.strategy, picked.mmr_lambda)) else ""
+    index = session.load_skill(pager, source, likely)
     if not index.nodes and not index.headings:
         raise SkillError(
             f"{skill} has nothing below its front matter: write the instructions there, or page another file."
         )
+    show = session.node_command("show", skill, options)
+    how = asdict(picked) | {"style": style, "force": force, "context": context}
+    made = pager.page(index, query, **how, show=show, folder=True, hint=FORCE_HINT)
+    # strategies that estimate no needs have no reasons, and a skill that fits the budget has no picks
+    chances = [pick.sufficiency for pick in made.selection.picks] if made.selection and explain else []
+    reasons = pager.reasons(index, query, strategy=picked.strategy) if any(chances) else {}
     if as_json:
         print_json({**to_json(made), **({"reasons": reasons} if reasons else {})})
     else:
@@ -131,6 +128,10 @@ def page(
 
             print_aside(explain_page(made, reasons, show=show))
         note_page(made)
+    if not index.embeddings.any(axis=1).all():  # a draft: the next page shall have the index
+        sys.stdout.flush()
+        with progress_bar("indexing"):
+            pager.index(index.skill)
     if made.least_tokens is not None:
         raise SettingsError(too_few_tokens(made.least_tokens, "--max-tokens"))
 

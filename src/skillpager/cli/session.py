@@ -100,9 +100,9 @@ def require_skills(library: Library) -> None:
         raise SkillError(f"There are {missing}: name folders with skills{widen}.")
 
 
-def load_skill(pager: "SkillPager", source: Path | str | Skill) -> SkillIndex:
-    """Return the index of a skill, and print the skill's warnings."""
-    index = pager.index(source)
+def load_skill(pager: "SkillPager", source: Path | str | Skill, query: str = "") -> SkillIndex:
+    """Return the index of a skill, or a draft as `SkillPager.index` does, and print the skill's warnings."""
+    index = pager.index(source, query=query)
     for warning in index.skill.warnings:
         warn(f"{index.skill.name}: {warning}")
     return index

@@ -51,8 +51,10 @@ def find_nodes(index: SkillIndex, addresses: Sequence[str]) -> list[int]:
     return sorted(found)
 
 
-def verbatim_lines(index: SkillIndex, addresses: Sequence[str]) -> tuple[SourceFile, range] | None:
-    """Return file and lines if the only address is a file, or lines without nodes, such as headings."""
+def verbatim_lines(
+    index: SkillIndex, addresses: Sequence[str], *, of_nodes: bool = False
+) -> tuple[SourceFile, range] | None:
+    """Return file and lines if the only address is a file, or lines without nodes, or `of_nodes`, too."""
     address = addresses[0].strip(" \t\r\n,") if len(addresses) == 1 else ""
     match = _LINES.fullmatch(address)
     path = (match["file"] or index.skill.files[0].path) if match else address
@@ -63,7 +65,7 @@ def verbatim_lines(index: SkillIndex, addresses: Sequence[str]) -> tuple[SourceF
         return file, range(1, MAX_LINE)
     first, last = int(match[2]), int(match[3] or match[2])
     _check_order(address, first, last, "L")
-    if _nodes_on(index, path, first, last):
+    if not of_nodes and _nodes_on(index, path, first, last):
         return None
     total = len(_LINE_END.split(file.text.rstrip("\r\n")))
     if not 1 <= first <= total:

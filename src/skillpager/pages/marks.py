@@ -175,8 +175,12 @@ def files_mark(files: Sequence[tuple[str, str]], tag: str) -> str:
 
 
 def words_of_files(index: SkillIndex) -> dict[str, str]:
-    """Return the title of each file, and what the skill says of it besides its path."""
+    """Return for each file where its text is, too, its title, and what the skill says besides its path."""
     words = {each.span.file: [each.title] for each in reversed(index.headings) if each.title}
+    for copy in index.skill.files:
+        owner = next((file.path for file in index.skill.files if file.path.startswith(copy.same_as)), "")
+        if copy.same_as and owner:  # the first file of a folder
+            words.setdefault(owner, []).insert(0, f"(also in {copy.path})")
     for file in index.skill.files:
         said = file.description.replace(file.path, "").strip(" -–—:;,.|")
         words.setdefault(file.path, []).extend([said] if said else [])

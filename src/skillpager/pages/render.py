@@ -141,11 +141,17 @@ class PageRenderer:
         return self._page(chosen, [_Joint(first), *between, *ends], None)
 
     def verbatim(self, file: SourceFile, numbers: Sequence[int]) -> Page:
-        """Return adjacent lines of a file as they are."""
-        named = f"{notice_of(self.tag)}{file_mark(file.path, self.tag, file.same_as)}\n\n"
-        lines = _LINE.findall(file.text)[numbers[0] - 1 : numbers[-1]] if numbers else []
+        """Return adjacent lines of a file as they are, below headings and lead-in of the first node there."""
+        first, last = (numbers[0], numbers[-1]) if numbers else (1, 0)
+        nodes = [node for node in self.index.nodes if node.span.file == file.path]
+        here = [node for node in nodes if node.span.start_line <= last and node.span.end_line >= first]
+        above = [each for node in here[:1] for span, each in self._above(node) if span.end_line < first]
+        named = f"{notice_of(self.tag)}{file_mark(file.path, self.tag, file.same_as)}\n\n{''.join(above)}"
+        lines = _LINE.findall(file.text)[first - 1 : last]
         text = ("" if self.style is Style.PLAIN else named) + "".join(lines)
-        return replace(self._page([], [_Joint(text)], None), complete=False)
+        whole = tuple(n.ordinal for n in here if first <= n.span.start_line and n.span.end_line <= last)
+        page = self._page([], [_Joint(text, filled=whole)], None)
+        return page if whole else replace(page, complete=False)
 
     def empty(self, selection: Selection | None, least_tokens: int | None = None) -> Page:
         """Return the page for a budget that is too small even for marks: no text, everything omitted."""
@@ -356,12 +362,13 @@ class PageRenderer:
         file = previous.span.file if previous else self.index.skill.files[0].path
         if node.span.file not in (file, named):
             yield f"{file_mark(node.span.file, self.tag)}\n\n"
-        for heading in self._paths[after]:
-            if not covers(previous, heading.span):
-                yield f"{heading.text}\n\n"
-        context = node.list_context
-        if context and context.lead_in_span and not covers(previous, context.lead_in_span):
-            yield f"{context.lead_in}\n"
+        yield from (text for span, text in self._above(node) if not covers(previous, span))
+
+    def _above(self, node: Node) -> Iterator[tuple[Span, str]]:
+        """Yield place and text of the headings and the lead-in of a node."""
+        yield from ((heading.span, f"{heading.text}\n\n") for heading in self._paths[node.ordinal])
+        if (context := node.list_context) and context.lead_in_span:
+            yield context.lead_in_span, f"{context.lead_in}\n"
 
     def _escaped(self, text: str) -> str:
         """Return a text of a page without tags that could pass for those around the page."""

@@ -35,8 +35,7 @@ NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 # about a skill and begin another, and no hyphen first, which a command would take for an option
 _WORD = r"[^\W_]+"
 _SAFE_NAME = re.compile(rf"{_WORD}(?:-+{_WORD})*")
-# characters of a written name in a warning
-MAX_SHOWN_NAME = 200
+MAX_SHOWN_NAME = 200  # characters of a written name in a warning
 
 # Markdown files of a skill, and paths and problems that warnings name
 MAX_FILES, MAX_NAMED = 2_000, 8
@@ -56,8 +55,7 @@ _ASIDE = re.compile(  # Markdown about the folder, which is no part of the skill
 
 # a longer block is not read as front matter; the longest of 18,812 public skills has 4.3 kB
 MAX_FRONT_MATTER = 32 * 1024
-# levels of nesting; deeper front matter is read line by line
-MAX_DEPTH = 32
+MAX_DEPTH = 32  # levels of nesting; deeper front matter is read line by line
 _TOO_DEEP = f"more than {MAX_DEPTH} levels of nesting"
 
 # byte order marks: programs that join files leave them in the middle, behind front matter
@@ -121,8 +119,7 @@ def skill_from_files(
     """
     if not files or is_blank(files[0][1]):
         raise SkillError("The skill text is empty: pass at least one line of Markdown.")
-    sources: dict[str, SourceFile] = {}
-    size = 0
+    sources, size = dict[str, SourceFile](), 0
     for path, text in files:
         _check_path(path, path)
         what = "The skill text" if len(files) == 1 else f"The file {path}"
@@ -211,8 +208,7 @@ class _Reader:
     def __init__(self, root: Path, max_bytes: int) -> None:
         self._root, self._real_root = root, root.resolve()
         self.warnings: list[str] = []
-        self._max_bytes = max_bytes
-        self._bytes = 0
+        self._max_bytes, self._bytes = max_bytes, 0
 
     def read(self, path: Path) -> SourceFile:
         name = path.relative_to(self._root).as_posix()
@@ -235,8 +231,9 @@ class _Reader:
         order = list(dict.fromkeys((*find_mentions(body, Names(paths)), *paths))) if paths else []
         problems = [f"{each.path or self._root} {each.problem}" for each in found if each.kind == "fault"]
         links = [one_line(each.path) for each in found if each.kind == "link"]
-        links += islice(dict.fromkeys(_UPWARDS.findall(body)), MAX_FILES)
-        outside, too_large = list(filter(self._is_outside, links)), []
+        upwards = islice(dict.fromkeys(_UPWARDS.findall(body)), MAX_FILES)
+        outside, too_large = list(filter(self._is_outside, [*links, *upwards])), []
+        inside = [link for link in links if belongs_to_skill(link) and link not in outside]
         for path in order[:MAX_FILES]:
             try:
                 files.append(self.read(self._root / path))
@@ -246,6 +243,7 @@ class _Reader:
                 problems.append(str(error))
         for paths, reason in (
             (outside, "outside of the skill's folder"),
+            (inside, "a link within the skill's folder"),
             (too_large, f"over the limit of {self._max_bytes:,} bytes (SKILLPAGER_MAX_BYTES)"),
             (order[MAX_FILES:], f"over the limit of {MAX_FILES:,} files"),
         ):
@@ -364,8 +362,7 @@ class _Loader(yaml.BaseLoader):
 
 def find_body(text: str) -> int:
     """Return the offset after byte order marks and front matter; 0 if there is neither."""
-    _, end = find_front_matter(text)
-    return _behind_marks(text, end)
+    return _behind_marks(text, find_front_matter(text)[1])
 
 
 def find_front_matter(text: str) -> tuple[int, int]:
