@@ -52,7 +52,7 @@ def _cell(interval: Interval, digits: int) -> str:
 def _table(head: list[str], lines: list[list[str]]) -> str:
     """Return a Markdown table whose numbers stand at the right."""
     first, _, *rest = table(head, lines).splitlines()
-    return "\n".join([first, "| --- " + "| ---: " * (len(head) - 1) + "|", *rest]) + "\n"
+    return "\n".join([first, "|---" + "|---:" * (len(head) - 1) + "|", *rest]) + "\n"
 
 
 if __name__ == "__main__":

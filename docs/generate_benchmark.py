@@ -5,6 +5,7 @@ are made again from its rows, and so is every block of the page that is named af
 `<!-- RUN TABLE -->`, where TABLE is `claim-counts`, `readers:OTHER` (the same pages
 under the judge of another run), `nodes:OTHER` (the same methods on nodes of another splitter),
 `ceilings:OTHER,…` (MMR of other runs beside the navigator), or any table of a report, such as `lambda-sweep`.
+`tried` comes from `benchmarks/tried.csv`: figures of trials whose models were not kept.
 `reader-votes` comes from `benchmarks/reader_votes.csv`: pages of five methods, whether they hold the
 evidence, and the votes of three readers, who saw them with headings (`tokens_read`) that style `plain` leaves
 out (`tokens`).
@@ -13,6 +14,7 @@ out (`tokens`).
 from collections import Counter
 from collections.abc import Iterator
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 
 import pandas as pd
@@ -40,6 +42,7 @@ ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "measured.md"
 RUNS = ROOT / "benchmarks" / "intraskill"
 VOTES = ROOT / "benchmarks" / "reader_votes.csv"
+TRIED = ROOT / "benchmarks" / "tried.csv"
 
 
 def main() -> None:
@@ -88,11 +91,11 @@ def tables_of(run: str) -> dict[str, Table]:
 
 
 def blocks(text: str) -> dict[str, str]:
-    """Return the new text of each block of the page that is named after a run, and of readers' votes."""
+    """Return the new text of each block of the page that is named after a run, and of votes and trials."""
     runs = published_runs()
     names = [name.split(" ", 1) for name in read_blocks(text)]
     named = {" ".join(name): block(*name) for name in names if len(name) == 2 and name[0] in runs}
-    return {**named, "reader-votes": reader_votes()}
+    return {**named, "reader-votes": reader_votes(), "tried": tried()}
 
 
 def block(run: str, name: str) -> str:
@@ -187,6 +190,20 @@ def readers(run: str, other: str) -> str:
         f"{kappa_of(agreed)}); {sum(read > mine)} of {sum(read != mine)} disagreements are pages that only "
         "readers accept.\n"
     )
+
+
+def tried() -> str:
+    """Return a table of missed aims, what is had and what was tried; what a trial shares is told once."""
+    lines = []
+    for aim, rows in pd.read_csv(TRIED, dtype=str, keep_default_na=False).groupby("aim", sort=False):
+        trials, told = rows.to_dict("records"), []
+        for last, row in pairwise(trials):
+            measure = f" ({row['measure']})" if row["measure"] != last["measure"] else ""
+            known = not measure and row["before"] in ("", last["before"] or last["after"])
+            figures = row["after"] if known or not row["before"] else f"{row['before']} → {row['after']}"
+            told.append(f"{row['way']}{', shipped' * (row['shipped'] == 'yes')}{measure}: {figures}")
+        lines.append([aim, trials[0]["after"], "; ".join(told) or "–"])
+    return table(["aim", "had", "tried"], lines)
 
 
 def reader_votes() -> str:

@@ -24,5 +24,5 @@ def write_blocks(page: Path, blocks: Mapping[str, str]) -> None:
 
 def table(head: Sequence[str], lines: Iterable[Sequence[object]]) -> str:
     """Return a Markdown table."""
-    every = [head, ["---"] * len(head), *lines]
-    return "".join(f"| {' | '.join(map(str, line))} |\n" for line in every).replace("|  |", "| |")
+    rows = [f"| {' | '.join(map(str, line))} |\n".replace("|  |", "| |") for line in (head, *lines)]
+    return "".join([rows[0], "|---" * len(head) + "|\n", *rows[1:]])

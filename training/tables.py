@@ -1,4 +1,4 @@
-"""Make the tables and figures of docs/measured.md from the pages that `evaluate.py` measured.
+"""Make tables and a figure of the pages that `evaluate.py` measured.
 
     python training/tables.py --work build/training     # from a training run, whose rows are kept
     python training/tables.py                           # from the kept rows
@@ -132,7 +132,7 @@ def main() -> None:
     parser.add_argument(
         "--work", type=Path, help="folder of `train.py`; without it the kept rows are counted"
     )
-    parser.add_argument("--out", type=Path, default=Path("benchmarks/models"), help="folder of the tables")
+    parser.add_argument("--out", type=Path, default=Path("build/training"), help="folder of the tables")
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
     if options.work:

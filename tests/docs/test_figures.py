@@ -62,14 +62,6 @@ def test_tables_of_a_run_are_those_of_its_rows(run: str) -> None:
         assert kept.read_text(encoding="utf-8") == made.to_csv(), f"{kept.name}: {ANEW}"
 
 
-def test_the_tables_of_the_models_are_those_of_the_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(str(ROOT / "training"))
-    tables = runpy.run_path(str(ROOT / "training" / "tables.py"))
-    for name, made in tables["tables_of"](tables["read_rows"](BENCHMARKS / "models")).items():
-        kept = (BENCHMARKS / "models" / f"{name}.csv").read_text(encoding="utf-8")
-        assert kept == made.to_csv(index=False, lineterminator="\n"), "run `python training/tables.py`"
-
-
 def test_the_measured_quality_is_that_of_the_rows() -> None:
     count = runpy.run_path(str(BENCHMARKS / "unseen.py"))["count"]
     counted = [{name: str(value) for name, value in row.items()} for row in count()]
@@ -77,14 +69,13 @@ def test_the_measured_quality_is_that_of_the_rows() -> None:
     assert len(counted) == 24
 
 
-@pytest.mark.parametrize("series", ["long", "short"])
-@pytest.mark.parametrize("reduction", ["40 %", "50 %", "60 %", "70 %"])
-def test_the_navigator_is_best_at_every_budget(series: str, reduction: str) -> None:
-    wanted = (series, "plain", reduction)
-    pages = rows(BENCHMARKS / "models" / "pages.csv")
-    shown = [row for row in pages if (row["series"], row["style"], row["budget"]) == wanted]
+@pytest.mark.parametrize("run", ["skillsbench", "test"])
+@pytest.mark.parametrize("budget", [30, 50, 70])
+def test_the_navigator_is_best_at_every_budget(run: str, budget: int) -> None:
+    shown = rows(generate_benchmark.RUNS / run / "tables" / "matched-budgets.csv")
     assert len(shown) > 4
-    assert max(shown, key=lambda row: float(row["sufficiency"]))["method"] == "navigator"
+    best = max(shown, key=lambda row: float(row[f"Budget of {budget} %: Suff. (%)"]))
+    assert best["Method"] == "navigator"
 
 
 def test_the_readers_of_the_sample_agree_as_told() -> None:
