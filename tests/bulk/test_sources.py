@@ -78,19 +78,42 @@ def test_a_skill_in_an_archive_is_the_one_of_its_folder(
     assert item.skill.warnings == expected.warnings == ()
 
 
-@pytest.mark.parametrize("name", ["../out/SKILL.md", "/tmp/skillpager-out/SKILL.md", "a/../../out/SKILL.md"])
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("../out/SKILL.md", "leads out of the archive"),
+        ("/tmp/skillpager-out/SKILL.md", "leads out of the archive"),
+        ("a/../../out/SKILL.md", "leads out of the archive"),
+        ("a/" * 64 + "SKILL.md", "has more than 64 parts"),
+        ("a/" * 1000 + "SKILL.md", "has more than 64 parts"),
+    ],
+)
 @pytest.mark.parametrize("make", [zipped, tarred])
-def test_a_path_that_leads_out_of_an_archive_is_left_out(
+def test_a_path_that_leads_out_of_an_archive_or_is_too_deep_is_left_out(
     make: Callable[[Path, dict[str, bytes]], Path],
     name: str,
+    reason: str,
     tmp_path: Path,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    archive = make(tmp_path / ("x.zip" if make is zipped else "x.tgz"), {"one/SKILL.md": TEXT, name: TEXT})
+    files = {"one/SKILL.md": TEXT, "one/" + "b/" * 62 + "more.md": b"More.\n"}
+    archive = make(tmp_path / ("x.zip" if make is zipped else "x.tgz"), {**files, name: TEXT})
     assert told(items_of(archive)) == ["one"]
-    assert f"the file {name!r} was left out: its path leads out of the archive" in caplog.text
+    assert f"the file {name[:200]!r} was left out: its path {reason}" in caplog.text
+    assert caplog.text.count(" was left out: ") == 1
     assert not (tmp_path / "out").exists()
     assert not Path("/tmp/skillpager-out").exists()
+
+
+def test_of_many_files_that_are_left_out_there_is_the_number(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    files = {f"../{number}": b"" for number in range(25)}
+    for archive in zipped(tmp_path / "x.zip", files), tarred(tmp_path / "x.tgz", files):
+        caplog.clear()
+        items_of(archive)
+        assert caplog.text.count(" was left out: ") == 20
+        assert "5 more files were left out" in caplog.text
 
 
 def test_a_bad_file_of_an_archive_spoils_no_other(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

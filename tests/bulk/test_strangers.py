@@ -81,12 +81,22 @@ def test_a_small_archive_with_large_headers_is_refused_before_they_are_read(
     assert most < 16 * MIB
 
 
+def test_digits_of_a_header_take_no_time(tmp_path: Path) -> None:
+    archive, size = tmp_path / "x.tar.gz", MIB - 1024
+    archive.write_bytes(gzip.compress(header(tarfile.XHDTYPE, size) + b"1" * size))
+    started = time.process_time()
+    assert "cannot be unpacked (a header has too many digits in a row)" in told(archive)
+    assert time.process_time() - started < 1
+
+
 def test_headers_of_many_files_are_not_kept(tmp_path: Path) -> None:
     archive = tmp_path / "x.tar"
     with tarfile.open(archive, "w", format=tarfile.PAX_FORMAT) as opened:
         for number in range(100):
             info = tarfile.TarInfo(f"{number}")
-            info.pax_headers = {"comment": "x" * (MIB // 2)}
+            info.pax_headers = {"comment": "x" * (MIB // 4)}
+            # one for all files that follow
+            opened.fileobj.write(info.create_pax_global_header({f"key{number}": "x" * (MIB // 4)}))
             opened.addfile(info)
     tracemalloc.start()
     assert "There is no skill" in told(archive)
@@ -123,8 +133,9 @@ def test_bytes_and_entries_that_are_passed_over_count(
         archive.write_bytes(gzip.compress(content + bytes(1024), 1))
         assert "holds more than" in told(archive)
     monkeypatch.setattr(fetching, "MAX_FILES", 3)
-    archive.write_bytes(gzip.compress(header(tarfile.DIRTYPE, 0) * 4 + bytes(1024)))
-    assert "holds more than 3 files" in told(archive)
+    for content in header(tarfile.DIRTYPE, 0) * 4, header(tarfile.REGTYPE, 0, "a/b/c/d"):
+        archive.write_bytes(gzip.compress(content + bytes(1024)))
+        assert "holds more than 3 files" in told(archive)
     folders = tmp_path / "x.zip"
     with zipfile.ZipFile(folders, "w") as opened:
         for number in range(4):
@@ -287,6 +298,11 @@ def test_redirects_are_not_followed(redirecting: tuple[str, list[str]]) -> None:
         "git+https://user:secret@[host/r.git",
         "git+https://user:secret@[host]/r.git",
         "git+https://user:secret@h\u2105st/r.git",
+        "git+https://host/r.git#token=secret",
+        "git+https://host/r.git#subdirectory=a&token=secret",
+        "https:/user:secret@host/x",
+        "//user:secret@host/x",
+        " https://user:secret@host/x",
         "https://user:secret@host/x.zip",
         "file://user:secret@host/x.zip",
         "ftp::user:secret@host/x",
@@ -300,6 +316,11 @@ def test_credentials_in_an_address_are_refused_and_not_repeated(
     (item,) = items_of(address)
     assert isinstance(item.skill, Exception)
     assert "secret" not in f"{item.skill}{item.place}{caplog.text}"
+
+
+@pytest.mark.parametrize("address", ["file:///tmp/%00", "git+file:///r#subdirectory=a%00"])
+def test_a_character_that_no_path_has_is_refused(address: str) -> None:
+    assert told(address).startswith("An address holds the character NUL")
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

@@ -7,6 +7,7 @@ fetched.
 import gzip
 import logging
 import os
+import re
 import shutil
 import stat
 import subprocess
@@ -14,6 +15,7 @@ import tarfile
 import zipfile
 import zlib
 from collections.abc import Callable
+from itertools import takewhile
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryFile
 from threading import Timer
@@ -27,7 +29,7 @@ logger = logging.getLogger(__name__)
 
 ZIPS = (".zip", ".skill")  # `.skill` is what agents call a zip file of one skill
 SUFFIXES = (*ZIPS, ".tar", ".tar.gz", ".tgz")
-# entries of an archive, folders and links included
+# entries of an archive, folders and links included; and folders that are made, most of which have no entry
 MAX_FILES = 200_000
 # a library of 60,000 skills has about 1 GB
 MAX_TOTAL_BYTES = 4 * 1024**3
@@ -35,6 +37,12 @@ MAX_TOTAL_BYTES = 4 * 1024**3
 MAX_FILE_BYTES = 64 * 1024**2
 # all headers of one file in a tar archive; long names and attributes are there
 MAX_HEADER_BYTES = 1024**2
+# `tarfile` may need the square of the time for digits in a row (CVE-2024-6232); its numbers have about 20
+TOO_MANY_DIGITS = re.compile(rb"\d{65}")
+# folders within folders are made, walked and removed by recursion
+MAX_PARTS = 64
+# warnings for each file that is left out; of the others there is the number
+MAX_WARNINGS = 20
 CHUNK = 1024**2
 
 GIT = "git+"
@@ -54,23 +62,32 @@ class Intake:
 
     def __init__(self, folder: Path, place: str) -> None:
         self.folder, self._place = folder, place
-        self._files = self._bytes = 0
+        self._files = self._folders = self._bytes = self._left_out = 0
 
     def leave_out(self, path: str, reason: object) -> None:
-        """Warn that a file is left out."""
-        logger.warning("%s: the file %r was left out: %s", self._place, path[:200], reason)
+        """Leave out a file, with a warning for the first ones."""
+        self._left_out += 1
+        if self._left_out <= MAX_WARNINGS:
+            logger.warning("%s: the file %r was left out: %s", self._place, path[:200], reason)
+
+    def close(self) -> Path:
+        """Return the folder, with a warning for further files that were left out."""
+        if (more := self._left_out - MAX_WARNINGS) > 0:
+            logger.warning("%s: %s more files were left out", self._place, f"{more:,}")
+        return self.folder
 
     def too_large(self, limit: str) -> SkillError:
         """Return the error for a source that is beyond a limit."""
         remedy = "split it, or unpack it yourself and name its folder"
         return SkillError(f"{self._place} holds more than {limit}: {remedy}.")
 
-    def count(self, *, files: int = 0, size: int = 0) -> None:
-        """Count files and bytes; all together may not be beyond the limits."""
+    def count(self, *, files: int = 0, folders: int = 0, size: int = 0) -> None:
+        """Count files, folders and bytes; all together may not be beyond the limits."""
         self._files += files
+        self._folders += folders
         self._bytes += size
-        if self._files > MAX_FILES:
-            raise self.too_large(f"{MAX_FILES:,} files")
+        if max(self._files, self._folders) > MAX_FILES:
+            raise self.too_large(f"{MAX_FILES:,} files or folders")
         if self._bytes > MAX_TOTAL_BYTES:
             raise self.too_large(f"{MAX_TOTAL_BYTES // 1024**3} GiB")
 
@@ -80,12 +97,16 @@ class Intake:
         if not parts or path.startswith("/") or ".." in parts or (os.name == "nt" and ":" in path):
             self.leave_out(path, "its path leads out of the archive")
             return
+        if len(parts) > MAX_PARTS:
+            self.leave_out(path, f"its path has more than {MAX_PARTS} parts")
+            return
         target = self.folder.joinpath(*parts)
         try:
+            self.count(folders=len([*takewhile(lambda folder: not folder.exists(), target.parents)]))
             target.parent.mkdir(parents=True, exist_ok=True)
             file = target.open("wb")
         except (OSError, ValueError) as error:  # a name too long, or that of a folder
-            self.leave_out(path, error)
+            self.leave_out(path, getattr(error, "strerror", None) or error)
             return
         size = 0
         try:
@@ -116,7 +137,7 @@ def unpack(archive: Path, folder: Path, *, place: str) -> Path:
     else:
         with archive.open("rb") if suffix == ".tar" else gzip.open(archive) as data:
             _unpack_tar(cast("IO[bytes]", data), intake)
-    return intake.folder
+    return intake.close()
 
 
 def _unpack_zip(archive: Path, intake: Intake) -> None:
@@ -142,11 +163,12 @@ def _unpack_tar(data: IO[bytes], intake: Intake) -> None:
     with tarfile.open(fileobj=cast("IO[bytes]", reader), mode="r:") as opened:
         while (member := opened.next()) is not None:
             opened.members.clear()  # type: ignore[attr-defined] # it would hold the headers of all files
+            opened.pax_headers.clear()  # type: ignore[attr-defined] # headers for all files add up, too
             intake.count(files=1)
             if member.isfile() and (file := opened.extractfile(member)):
-                reader.limit = MAX_TOTAL_BYTES
+                reader.limit, reader.in_header = MAX_TOTAL_BYTES, False
                 intake.add(member.name, file)
-            reader.limit = min(opened.offset + MAX_HEADER_BYTES, MAX_TOTAL_BYTES)
+            reader.in_header, reader.limit = True, min(opened.offset + MAX_HEADER_BYTES, MAX_TOTAL_BYTES)
     if reader.last.strip(b"\0"):
         raise tarfile.ReadError("the header of a file is damaged")
 
@@ -160,13 +182,15 @@ class _TarReader:
 
     def __init__(self, data: IO[bytes], intake: Intake) -> None:
         self._data, self._intake, self._position = data, intake, 0
-        self.limit, self.last = MAX_HEADER_BYTES, b""
+        self.limit, self.in_header, self.last = MAX_HEADER_BYTES, True, b""
 
     def read(self, size: int) -> bytes:
         """Return the next `size` bytes."""
         self._check(self._position + size, self.limit)
         self.last = self._data.read(size)
         self._position += len(self.last)
+        if self.in_header and TOO_MANY_DIGITS.search(self.last):
+            raise tarfile.ReadError("a header has too many digits in a row")
         return self.last
 
     def seek(self, offset: int) -> None:
@@ -211,7 +235,7 @@ def fetch_git(text: str, folder: Path) -> Path:
     # attributes of a work tree: this repository has none, so files come as they are, without filters
     archive = [*own, "archive", "--format=tar", "--worktree-attributes", "FETCH_HEAD"]
     _run_git(text, *archive, take=lambda data: _unpack_tar(data, intake))
-    wanted = (intake.folder / part).resolve()
+    wanted = (intake.close() / part).resolve()
     if not wanted.is_relative_to(intake.folder.resolve()) or not wanted.is_dir():
         raise SkillError(f"{text} has no folder {part!r}: check what follows `#subdirectory=`.")
     return wanted

@@ -13,7 +13,7 @@ from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 from urllib.request import url2pathname
 
 from skillpager.bulk.fetching import GIT, SUFFIXES, TRANSPORTS, UNPACKING_ERRORS, fetch_git, unpack
@@ -27,7 +27,8 @@ from skillpager.settings import Settings, hide_secrets
 if TYPE_CHECKING:
     from skillpager.types import Skill
 
-_ADDRESS = re.compile(r"git\+|([a-z][a-z\d+.-]+)(://|::)", re.IGNORECASE)
+# also one with too few slashes, or without a scheme: it may hold a password, which no message repeats
+_ADDRESS = re.compile(r"(git)\+|([a-z][a-z\d+.-]+)(:/|::)|//[^/]*@", re.IGNORECASE)
 _GIT_ADDRESS = re.compile(rf"git\+({'|'.join(TRANSPORTS)})://")
 _KINDS = ", ".join(f"{GIT}{name}://…" for name in TRANSPORTS)
 
@@ -49,12 +50,12 @@ def source_of(text: str, settings: Settings) -> Source | None:
 
     An address is `git+` and the URL of a repository, followed by `@REF` and `#subdirectory=PATH`.
     """
-    if (address := _ADDRESS.match(text)) is None:
+    if (address := _ADDRESS.match(text.strip())) is None:
         path = Path(text).expanduser()
         if not (text.lower().endswith(SUFFIXES) and path.is_file()):
             return None
         return partial(_brought, text, partial(unpack, path, place=text), settings)
-    kind = address[1] or "git"
+    text = text.strip()
     try:
         refuse_credentials(text)
         if text.startswith("file:///"):  # a path, with its rules
@@ -67,19 +68,23 @@ def source_of(text: str, settings: Settings) -> Source | None:
             f"({', '.join(SUFFIXES)}) and {_KINDS}: download it, and name the file."
         )
     except SkillPagerError as error:
-        return failed_source(f"{kind} address", error)
+        return failed_source(f"{address[1] or address[2] or 'an'} address", error)
 
 
 def refuse_credentials(address: str) -> None:
-    """Raise a `SkillError`, which does not repeat them, if an address holds a password, token or query."""
+    """Raise a `SkillError`, which does not repeat them, if an address holds secrets or NUL."""
+    if "\0" in unquote(address):
+        raise SkillError("An address holds the character NUL (%00), which no path has: leave it out.")
     try:
         url = urlsplit(address.removeprefix(GIT))
     except ValueError:
         raise SkillError("An address is not a URL: check its host, which may be in brackets.") from None
-    if url.password is not None or url.query or (url.username is not None and url.scheme != "ssh"):
+    login = url.password is not None or (url.username is not None and url.scheme != "ssh")
+    if login or url.query or not re.fullmatch("(subdirectory=[^&]*)?", url.fragment):
         raise SkillError(
-            f"The address at {url.hostname} holds a user, password or query, which other programs on this "
-            "machine could read: leave them out, and use git's credential helper or ssh."
+            f"The address at {url.hostname} holds a user, password, query or fragment but `subdirectory=`, "
+            "which other programs on this machine could read: leave them out, and use git's credential "
+            "helper or ssh."
         )
 
 

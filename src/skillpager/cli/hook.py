@@ -24,6 +24,7 @@ from skillpager.cli.library import show_command
 from skillpager.cli.messages import UsageError, are_notes_shown, note, print_json, reported
 from skillpager.cli.options import PagerOptions, SkillsDirs, StoreOptions
 from skillpager.cli.session import open_library
+from skillpager.display_text import is_plain
 from skillpager.errors import SettingsError
 from skillpager.files import make_private_folder, read_bounded, write_file
 from skillpager.library.discovery import search_folders
@@ -169,7 +170,9 @@ def _answer(
     if not likely or not_covered(made.covered) or not any(part.page.nodes for part in made.parts):
         return {}
     names = ", ".join(f'"{part.skill.name}"' for part in made.parts)
-    places = [json.dumps(str(part.skill.path), ensure_ascii=False) for part in made.parts]
+    paths = [str(part.skill.path) for part in made.parts]
+    # no character that turns text around or hides it stands in a sentence of ours
+    places = [json.dumps(path, ensure_ascii=not is_plain(path)) for path in paths]
     found = "a skill" if len(places) == 1 else "skills"
     head = f"[For this prompt SkillPager found {found}: {names}, from {', '.join(places)}]"
     text = f"{head}\n\n{made.text}"
