@@ -21,7 +21,6 @@ from skillpager.bench.data.evidence import (
     TRAINING_SPLITS,
     Annotation,
     Document,
-    Published,
     read_documents,
 )
 from skillpager.bench.data.records import JSONL, read_records, write_records
@@ -44,10 +43,10 @@ def with_more(documents: Iterator[Document], folder: Path) -> Iterator[Document]
         yield document
 
 
-def without_text(document: Document) -> Published:
+def without_text(document: Document) -> Annotation:
     """Return an annotated document as it may be published: without its text."""
     note, origin = document.annotation, document.provenance
-    return Published(
+    return Annotation(
         note.skill,
         note.types,
         note.types_second,
@@ -61,7 +60,7 @@ def without_text(document: Document) -> Published:
     )
 
 
-def publish(folder: Path, more: Path, out: Path) -> list[Published]:
+def publish(folder: Path, more: Path, out: Path) -> list[Annotation]:
     """Write the annotations of one split and return them."""
     documents = with_more(read_documents(folder), more)
     published = [without_text(document) for document in documents if not document.provenance.near_copy_of]
@@ -73,11 +72,11 @@ def publish(folder: Path, more: Path, out: Path) -> list[Published]:
     return published
 
 
-def publish_short(folders: Iterable[Path], published: Iterable[Published]) -> list[Published]:
+def publish_short(folders: Iterable[Path], published: Iterable[Annotation]) -> list[Annotation]:
     """Return the short queries of the published documents of a split."""
     digests = {record.skill: record.sha256 for record in published}
     files = [path for folder in folders for path in folder.glob(f"*{SHORT}")]
-    read = (Published.from_json(path.read_text(encoding="utf-8")) for path in files)
+    read = (Annotation.from_json(path.read_text(encoding="utf-8")) for path in files)
     return [replace(short, sha256=digests[short.skill]) for short in read if short.skill in digests]
 
 
@@ -92,7 +91,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=OUT)
     options = parser.parse_args()
     short_file = options.out / f"short{JSONL}"
-    short = {record.sha256: record for record in read_records(short_file, Published)}
+    short = {record.sha256: record for record in read_records(short_file, Annotation)}
     for split in options.splits:
         path = options.out / f"{split}{JSONL}"
         published = publish(options.data / split, options.more / split, path)

@@ -28,10 +28,9 @@ def check(task: Path, scratch: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-def fill(task: Path, answer: Path, scratch: Path) -> None:
-    if (task / "files").is_dir():
-        shutil.copytree(task / "files", scratch, dirs_exist_ok=True)
-    shutil.copytree(answer, scratch, dirs_exist_ok=True)
+def fill(scratch: Path, *folders: Path) -> None:
+    for folder in filter(Path.is_dir, folders):
+        shutil.copytree(folder, scratch, dirs_exist_ok=True)
 
 
 def test_there_are_as_many_tasks_of_each_split_each_from_another_document() -> None:
@@ -44,7 +43,7 @@ def test_there_are_as_many_tasks_of_each_split_each_from_another_document() -> N
 @pytest.mark.parametrize("answer", ANSWERS, ids=lambda path: f"{path.parents[1].name}-{path.name}")
 def test_a_check_accepts_the_right_answer_and_rejects_wrong_ones(answer: Path, tmp_path: Path) -> None:
     task = answer.parents[1]
-    fill(task, answer, tmp_path)
+    fill(tmp_path, task / "files", answer)
     ended = check(task, tmp_path)
     assert ended.stderr == ""
     assert not ended.stdout.startswith(SHAPE), ended.stdout
@@ -54,8 +53,7 @@ def test_a_check_accepts_the_right_answer_and_rejects_wrong_ones(answer: Path, t
 
 @pytest.mark.parametrize("task", DRAWN, ids=lambda path: path.name)
 def test_an_empty_folder_is_not_solved(task: Path, tmp_path: Path) -> None:
-    if (task / "files").is_dir():
-        shutil.copytree(task / "files", tmp_path, dirs_exist_ok=True)
+    fill(tmp_path, task / "files")
     ended = check(task, tmp_path)
     assert ended.returncode == 1, ended.stdout
     assert len(ended.stdout.splitlines()) == 1

@@ -24,17 +24,13 @@ from skillrouter_folder import pool_of, truth, write_skillrouter_folder
 SAMPLES = ("git-bisect", "csv-cleaning")
 
 # in parts, because some answer what others ask
-DATA = """
+FIRST = """
 skillpager bench data evidence test --out bench-test
 skillpager bench data evidence test --short --out bench-test-short
 skillpager bench data skillrouter eval_core --out skillrouter
 skillpager bench data skills examples/skills --queries examples/queries.jsonl --out samples
 skillpager bench data skills ~/.claude/skills --out mine
-"""
-QUERIES = """
 skillpager bench queries skillrouter
-"""
-RUNS = """
 skillpager bench run --data skillrouter --judge none --methods main
 skillpager bench run --data skillsbench --out results --methods offline
 skillpager bench run --out results --methods mmr@lambda=0.9,hybrid@tokens=40%
@@ -45,8 +41,6 @@ skillpager bench run --out results --methods sections,bm25 --baseline navigator
 skillpager bench report results
 skillpager bench report results --baseline navigator --out beside-navigator
 skillpager bench reproduce --data skillsbench --out results
-"""
-JUDGES = """
 skillpager bench judge results
 skillpager bench judge results --judge llm --methods main
 skillpager bench judge results --judge llm --methods mmr
@@ -64,7 +58,7 @@ ROUTED = """
 skillpager bench route pool --asked test --out routed
 skillpager bench route pool.jsonl.xz --tasks eval_core --truth skillsbench --out routed-tasks
 """
-SESSION = DATA + QUERIES + RUNS + JUDGES + SAMPLING + ANSWERED + ROUTED
+SESSION = FIRST + SAMPLING + ANSWERED + ROUTED
 # what needs the network; it has tests of its own
 ELSEWHERE = ("bench data fetch",)
 
@@ -100,14 +94,14 @@ def _reply(asked: Asked) -> Reply:
     return judge_by_length(asked) if "<context-" in asked.prompt else write_good(asked)
 
 
-def _answer(sheet: Path, copy: Path, column: str, answer: str) -> None:
-    """Fill every row of a sheet."""
+def _answer(sheet: Path) -> None:
+    """Label every row of a sheet."""
     with sheet.open(encoding="utf-8-sig", newline="") as file:
         rows = list(csv.DictReader(file))
-    with copy.open("w", encoding="utf-8", newline="") as file:
+    with sheet.open("w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, list(rows[0]))
         writer.writeheader()
-        writer.writerows({**row, column: answer} for row in rows)
+        writer.writerows({**row, "label": "sufficient"} for row in rows)
 
 
 def _write_pool(folder: Path) -> None:
@@ -127,16 +121,11 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
     folder = tmp_path_factory.mktemp("session")
     write_evidence_folder(folder / "skillsbench", *SAMPLES)
     write_evidence_folder(folder / "test", *SAMPLES)
-    write_evidence_folder(folder / "train", *SAMPLES)
     short = {"id": "short", "query": "skip a commit", "style": "keyword", "critical": [[1, 1]]}
     text = json.dumps({"skill": "git-bisect", "queries": [short]})
     (folder / "test" / "git-bisect.short.json").write_text(text, encoding="utf-8")
     lines = [truth(f"tool-{number}") for number in range(3)]
-    relevance = {"a": {"gt_skill_ids": ["gt/csv"]}}
-    write_skillrouter_folder(folder / "eval_core", [*lines, *pool_of({"devops": 2})], relevance=relevance)
-    skills = folder / "Skill-Usage" / "tasks" / "a" / "environment" / "skills"
-    shutil.copytree(Path("examples/skills/csv-cleaning").resolve(), skills / "csv")
-    shutil.make_archive(str(folder / "skills"), "zip", Path("examples/skills").resolve())
+    write_skillrouter_folder(folder / "eval_core", [*lines, *pool_of({"devops": 2})])
     home = folder / "home" / ".claude" / "skills" / "csv-analyzer"
     shutil.copytree(Path("examples/skills/csv-cleaning").resolve(), home)
     (folder / "examples").symlink_to(Path("examples").resolve())
@@ -153,10 +142,10 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
             "SKILLPAGER_EMBED_BASE_URL": server.base_url,
         }
         made = Session(folder, variables)
-        made.paste(DATA + QUERIES + RUNS + JUDGES)
+        made.paste(FIRST)
         shutil.copytree("results", "run")
         made.paste(SAMPLING)
-        _answer(Path("for-anna.csv"), Path("for-anna.csv"), "label", "sufficient")
+        _answer(Path("for-anna.csv"))
         made.paste(ANSWERED)
         _write_pool(folder)
         made.paste(ROUTED)
@@ -203,6 +192,7 @@ def test_a_baseline_is_run_too_and_the_others_are_compared_with_it(session: Sess
 
 def test_a_strategy_of_the_folder_is_in_tables_and_curves(session: Session) -> None:
     own = "own_strategy:SharedWords"
+    assert len((session.folder / "own_strategy.py").read_text(encoding="utf-8").splitlines()) <= 20
     said = session.said[f"skillpager bench run --out results --methods {own},mmr"].out
     assert [line.split("\t")[0] for line in said.splitlines()[1:]] == [own, "mmr"]
     for name in ("all-methods", "pairwise", "matched-budgets"):
@@ -217,7 +207,7 @@ def test_one_command_runs_every_suite_and_writes_the_report(session: Session) ->
     for table in ("Main results", "Concept nodes in the candidate pool", "λ", "Equal budgets"):
         assert table in report
     figures = {path.stem for path in (session.folder / "results" / "report" / "figures").iterdir()}
-    assert figures == {"entry-bias", "lambda-sweep", "k-sweep", "pareto", "matched-budgets"}
+    assert figures == {"pareto", "matched-budgets"}
 
 
 def test_a_run_judged_by_a_model_asks_it(session: Session) -> None:

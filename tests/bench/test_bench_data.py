@@ -18,10 +18,9 @@ from hypothesis import strategies as st
 from cli_process import SAMPLES
 from evidence_folder import write_evidence_folder
 from messages import raises
-from skillpager.bench import BenchFolder, QueryRecord, SkillRecord
 from skillpager.bench.data import load_data, read_evidence, read_queries, read_skills, to_skill, write_data
-from skillpager.bench.data.folder import QUERIES, SKILLS
-from skillpager.bench.data.records import append_records, write_records
+from skillpager.bench.data.folder import QUERIES, SKILLS, BenchFolder
+from skillpager.bench.data.records import QueryRecord, SkillRecord, append_records, write_records
 from skillpager.bench.data.skillrouter import allocate, draw_skills, read_tasks
 from skillpager.errors import BenchError
 from skillpager.parsing.skill import read_skill
@@ -132,15 +131,6 @@ WRONG_SHORT: dict[str, dict[str, object]] = {
 }
 
 
-@pytest.mark.parametrize("fields", WRONG_SHORT.values(), ids=WRONG_SHORT.keys())
-def test_wrong_short_queries_are_named_with_file_and_place(tmp_path: Path, fields: dict[str, object]) -> None:
-    folder = _annotated(tmp_path / "data")
-    path = _short(folder, **fields)
-    with raises(BenchError) as raised:
-        read_evidence(folder)
-    assert str(path if "query id" not in str(raised.value) else folder) in str(raised.value)
-
-
 WRONG: dict[str, dict[str, object]] = {
     "type": {"types": [[7, 7, "steps"]]},
     "range backwards": _query(critical=[[1, 1], [7, 6]]),
@@ -153,12 +143,19 @@ WRONG: dict[str, dict[str, object]] = {
 }
 
 
-@pytest.mark.parametrize("fields", WRONG.values(), ids=WRONG.keys())
-def test_wrong_annotations_are_named_with_file_and_place(tmp_path: Path, fields: dict[str, object]) -> None:
-    folder = _annotated(tmp_path / "data", **fields)
+@pytest.mark.parametrize(
+    ("short", "fields"),
+    [*((False, fields) for fields in WRONG.values()), *((True, fields) for fields in WRONG_SHORT.values())],
+    ids=[*WRONG, *(f"short: {name}" for name in WRONG_SHORT)],
+)
+def test_wrong_annotations_are_named_with_file_and_place(
+    tmp_path: Path, short: bool, fields: dict[str, object]
+) -> None:
+    folder = _annotated(tmp_path / "data", **({} if short else fields))
+    path = _short(folder, **fields) if short else folder / "knots.ann.json"
     with raises(BenchError) as raised:
         read_evidence(folder)
-    assert str(folder / "knots.ann.json") in str(raised.value)
+    assert str(folder if short and "query id" in str(raised.value) else path) in str(raised.value)
 
 
 def _cut(path: Path) -> None:
@@ -172,12 +169,8 @@ BREAKS: dict[str, Callable[[Path], object]] = {
     "no JSON": lambda folder: _cut(folder / "knots.ann.json"),
     "another document": lambda folder: _manifest(folder, sha256="0" * 64),
     "manifest": lambda folder: (folder / "manifest.json").write_text('[{"repo": 1}]'),
-    "two owners": lambda folder: _annotated(folder, name="other", **_query_of("knots#1")),
+    "two owners": lambda folder: _annotated(folder, name="other", **_query(id="knots#1")),
 }
-
-
-def _query_of(identifier: str) -> dict[str, object]:
-    return {"queries": [{"id": identifier, "query": "How?"}]}
 
 
 @pytest.mark.parametrize("damage", BREAKS.values(), ids=BREAKS.keys())
@@ -267,12 +260,9 @@ def test_the_same_data_stays_and_other_data_is_refused(tmp_path: Path) -> None:
         with raises(BenchError):
             _write(tmp_path, skills, queries)
     assert _bytes(tmp_path) == before
-
-
-def test_no_skills_are_no_data(tmp_path: Path) -> None:
     with raises(BenchError):
-        _write(tmp_path / "out", [], [])
-    assert not (tmp_path / "out").exists()
+        _write(tmp_path / "none", [], [])
+    assert not (tmp_path / "none").exists()
 
 
 # ---- SkillRouter

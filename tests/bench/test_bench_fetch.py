@@ -17,7 +17,7 @@ from skillpager.bench.data import evidence, read_evidence
 from skillpager.bench.data.evidence import (
     TRAINING_SPLITS,
     AnnotatedQuery,
-    Published,
+    Annotation,
     fetch_documents,
     read_published,
     read_published_short,
@@ -38,51 +38,46 @@ ANNOTATIONS = Path(read_evidence.__code__.co_filename).parents[1] / "annotations
 # ---- a server of files
 
 
-class FileServer:
+class FileServer(ThreadingHTTPServer):
     """Serves bytes by path on a free port of 127.0.0.1, after scripted statuses."""
 
     def __init__(self, files: Mapping[str, bytes]) -> None:
+        super().__init__(("127.0.0.1", 0), FileHandler)
         self.files = dict(files)
         self.asked: list[str] = []
         self.script: deque[int] = deque()
-        self._http = ThreadingHTTPServer(("127.0.0.1", 0), _handler_of(self))
-        self._http.daemon_threads = True
-        self._thread = threading.Thread(target=self._http.serve_forever, args=(0.01,), daemon=True)
-        self.url = f"http://127.0.0.1:{self._http.server_port}"
-
-    def __enter__(self) -> "FileServer":
-        self._thread.start()
-        return self
+        self.url = f"http://127.0.0.1:{self.server_port}"
+        threading.Thread(target=self.serve_forever, args=(0.01,), daemon=True).start()
 
     def __exit__(self, *_: object) -> None:
-        self._http.shutdown()
-        self._thread.join()
-        self._http.server_close()
+        self.shutdown()
+        self.server_close()
 
 
-def _handler_of(server: FileServer) -> type[BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            path = unquote(urlsplit(self.path).path)
-            server.asked.append(self.path)
-            status = server.script.popleft() if server.script else 200
-            body = server.files.get(path, b"")
-            self.send_response(status if path in server.files else 404)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
+class FileHandler(BaseHTTPRequestHandler):
+    """Answers with the files of its server."""
 
-        def log_message(self, format: str, *args: object) -> None:
-            """Stay quiet."""
+    server: FileServer
 
-    return Handler
+    def do_GET(self) -> None:
+        path = unquote(urlsplit(self.path).path)
+        self.server.asked.append(self.path)
+        status = self.server.script.popleft() if self.server.script else 200
+        body = self.server.files.get(path, b"")
+        self.send_response(status if path in self.server.files else 404)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Stay quiet."""
 
 
 # ---- documents to restore
 
 
-def _document(name: str, text: str, path: str = "skills/SKILL.md") -> Published:
-    return Published(
+def _document(name: str, text: str, path: str = "skills/SKILL.md") -> Annotation:
+    return Annotation(
         skill=name,
         repo="owner/name",
         commit="c0ffee" + "0" * 34,
@@ -90,7 +85,6 @@ def _document(name: str, text: str, path: str = "skills/SKILL.md") -> Published:
         sha256=hashlib.sha256(text.encode()).hexdigest(),
         license="MIT",
         types=((1, 1, NodeType.STEP),),
-        types_second=(),
         queries=(AnnotatedQuery(f"{name}#1", "How?", critical=((1, 1),)),),
     )
 
@@ -100,7 +94,7 @@ PATHS = {"plain": "skills/plain/SKILL.md", "odd": "skills/o d#d?/50%/SKILL.md"}
 DOCUMENTS = tuple(_document(name, text, PATHS[name]) for name, text in TEXTS.items())
 
 
-def _url_path(document: Published) -> str:
+def _url_path(document: Annotation) -> str:
     return f"/{document.repo}/{document.commit}/{document.path}"
 
 
@@ -134,7 +128,7 @@ def test_restored_documents_are_evidence_data(server: FileServer, tmp_path: Path
     )
     for document in DOCUMENTS:
         data = (tmp_path / f"{document.skill}.ann.json").read_bytes()
-        assert Published.from_json(data) == document
+        assert Annotation.from_json(data) == document
 
 
 def test_what_is_there_and_right_is_not_fetched_again(server: FileServer, tmp_path: Path) -> None:
@@ -247,7 +241,7 @@ def test_short_queries_are_restored_beside_the_document(
 ) -> None:
     first = DOCUMENTS[0]
     query = AnnotatedQuery(f"{first.skill}#s1", "a b", style="keyword", critical=((1, 1),))
-    asked = Published(first.skill, queries=(query,))
+    asked = Annotation(first.skill, queries=(query,))
     monkeypatch.setattr(evidence, "read_published_short", lambda: {first.sha256: asked})
     fetch_documents(DOCUMENTS, tmp_path)
     [restored] = read_evidence(tmp_path, short=True)[1]

@@ -9,16 +9,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from messages import raises
-from skillpager.bench import (
-    BenchFolder,
+from skillpager.bench.data.folder import BenchFolder, file_name
+from skillpager.bench.data.records import (
     JudgmentRecord,
     NodeRecord,
     QueryRecord,
+    Record,
     SelectionRecord,
     SkillRecord,
+    append_records,
+    read_records,
+    write_records,
 )
-from skillpager.bench.data.folder import file_name
-from skillpager.bench.data.records import Record, append_records, read_records, write_records
 from skillpager.errors import BenchError
 
 SHARE = st.floats(0, 1)
@@ -36,10 +38,6 @@ def _query(number: int, text: str = "what now?") -> QueryRecord:
     return QueryRecord(f"q{number}", "s", text, "annotator", critical=((1, 2), (5, 5)))
 
 
-def _judgment(judge: str, method: str) -> JudgmentRecord:
-    return JudgmentRecord("q1", "s", method, judge, True, (True, False, True), None, "", "0" * 64)
-
-
 @given(RECORDS)
 def test_any_record_is_one_line_and_comes_back_equal(record: Record) -> None:
     line = record.to_json()
@@ -52,11 +50,11 @@ def test_any_record_is_one_line_and_comes_back_equal(record: Record) -> None:
 def test_records_are_read_from_where_each_kind_is_written(tmp_path: Path) -> None:
     folder = BenchFolder(tmp_path / "run")
     judge, method = "llm:localhost:1/m#ab", "mmr:0.3@lambda=0.9,k=all"
-    append_records(folder.judgments_file(judge, method), [_judgment(judge, method)])
-    assert folder.judgments(judge, method) == [_judgment(judge, method)]
-    assert (
-        folder.judgments(judge, "mmr") == folder.selections("mmr") == folder.nodes() == folder.queries() == []
-    )
+    judgment = JudgmentRecord("q1", "s", method, judge, True, (True, False, True), None, "", "0" * 64)
+    append_records(folder.judgments_file(judge, method), [judgment])
+    assert folder.judgments(judge, method) == [judgment]
+    assert folder.judgments(judge, "mmr") == folder.selections("mmr") == []
+    assert folder.nodes() == folder.queries() == []
 
 
 def test_a_last_line_that_was_cut_is_dropped_with_a_warning(

@@ -27,9 +27,9 @@ from chat_bench import (
 )
 from messages import raises
 from openai_server import Asked, OpenAIServer, Reply, completion, error, openai_server
-from skillpager.bench import BenchFolder, JudgmentRecord, QueryRecord, evidence_coverage
+from skillpager.bench import BenchFolder, evidence_coverage
 from skillpager.bench.data.folder import QUERIES
-from skillpager.bench.data.records import write_records
+from skillpager.bench.data.records import QueryRecord, write_records
 from skillpager.bench.judge.evidence_measure import rank_measures
 from skillpager.bench.judge.judges import Case, EvidenceJudge, choose_methods, judge_cases, judge_evidence
 from skillpager.bench.judge.votes import PROMPT_DIGEST, VotedJudge, VoteRecord, judge_id
@@ -207,10 +207,7 @@ def test_the_verdict_is_what_most_votes_say(
     assert verdict.votes == tuple(vote == "y" for vote in votes)
     # the first vote of the majority speaks for it
     assert verdict.reason == f"reason {votes.index('y' if sufficient else 'n') + 1}"
-    record = JudgmentRecord(
-        "q", "s", "mmr", "j", verdict.sufficient, verdict.votes, None, verdict.reason, "0"
-    )
-    assert record.pattern == pattern
+    assert verdict.on(selection(ANNOTATED[0], "mmr", "a"), "j").pattern == pattern
     # as many votes as are asked for decide
     assert VotedJudge(BenchFolder(tmp_path), "j", votes=1).judge(case).votes == verdict.votes[:1]
     assert VotedJudge(BenchFolder(tmp_path), "j", votes=5).judge(case) is None

@@ -189,12 +189,9 @@ def seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Evidence data of two skills; the shipped encoder and types have learned from the first."""
     folder = write_evidence_folder(tmp_path / "seen", *SAMPLES)
     digest = hashlib.sha256((folder / f"{SAMPLES[0]}.md").read_bytes()).hexdigest()
-    models = []
-    for name in ("encoder", "types", "navigator"):
-        write_learned_from(tmp_path / "models" / name, [digest])
-        models.append(tmp_path / "models" / name)
-    for name, model in zip(("ENCODER", "TYPES", "NAVIGATOR"), models, strict=True):
-        monkeypatch.setattr(learned, name, model)
+    for name in ("ENCODER", "TYPES", "NAVIGATOR"):
+        write_learned_from(tmp_path / name, [digest])
+        monkeypatch.setattr(learned, name, tmp_path / name)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("SKILLPAGER_CACHE_DIR", str(tmp_path / "cache"))
     return folder
@@ -225,7 +222,7 @@ def test_allowed_methods_run_and_every_table_and_picture_says_so(seen: Path) -> 
     assert invoke("bench", "report", "results", "--allow-trained").code == 0
     text = Path("results/report/report.html").read_text(encoding="utf-8")
     shown = [*Path("results/report/tables").iterdir(), *Path("results/report/figures").iterdir()]
-    assert len(shown) == 11
+    assert len(shown) == 9
     assert text.count(note) == len(shown) + 1  # the facts
     for path in Path("results/report/tables").iterdir():
         with path.open(encoding="utf-8", newline="") as file:
@@ -245,15 +242,9 @@ def test_nothing_is_reproduced_on_learned_documents(seen: Path) -> None:
     assert BenchFolder(Path("results")).methods() == []
 
 
-def results_with_learned(path: Path, counts: dict[str, int]) -> BenchFolder:
-    """Return a folder with every method, of whom the manifest says from how many skills each learned."""
-    folder = write_results(path, whole_run())
-    folder.update_manifest({"learned": counts})  # type: ignore[dict-item]
-    return folder
-
-
 def test_a_method_that_has_learned_is_in_no_table_test_or_claim(tmp_path: Path) -> None:
-    folder = results_with_learned(tmp_path, {"mmr": 3, "sections": 3})
+    folder = write_results(tmp_path, whole_run())
+    folder.update_manifest({"learned": {"mmr": 3, "sections": 3}})
     results, allowed = (Results(folder, "evidence", allow_trained=each) for each in (False, True))
     assert not results.has("mmr")
     assert allowed.has("mmr")

@@ -42,6 +42,7 @@ def _methods(draw: st.DrawFn) -> Method:
         sufficiency=draw(chances),
         encoder=draw(st.none() | _NAMES),
         classifier=draw(st.sampled_from([None, "labels", "llm"])),
+        notes=draw(st.sampled_from([None, "a/asks"] if strategy in ESTIMATING else [None])),
     )
 
 
@@ -63,7 +64,7 @@ def test_a_list_of_labels_is_divided_where_labels_end(methods: list[Method]) -> 
         ("mmr@tokens=40.0%", "mmr@tokens=40%"),
         ("mmr@k=all,tokens=40%", "mmr@tokens=40%"),
         (" topk ", "topk"),
-        ("navigator@sufficiency=0.90,tokens=40%", "navigator@tokens=40%,sufficiency=0.9"),
+        ("navigator@notes=asks,sufficiency=0.90,k=3", "navigator@k=3,sufficiency=0.9,notes=asks"),
     ],
 )
 def test_one_method_has_one_label(label: str, same: str) -> None:
@@ -85,7 +86,8 @@ def test_one_method_has_one_label(label: str, same: str) -> None:
         ("navigator@sufficiency=nan", "between 0 and 1"),
         ("navigator@sufficiency=0", "above 0"),
         ("navigator@sufficiency=high", "sufficiency cannot be 'high'"),
-        ("mmr@sufficiency=0.9", "mmr does not estimate sufficiency, only navigator and lean do"),
+        ("mmr@sufficiency=0.9", "mmr does not estimate sufficiency or read notes, only navigator and lean"),
+        ("mmr@notes=asks", "mmr does not estimate sufficiency or read notes, only navigator and lean do"),
     ],
 )
 def test_a_wrong_label_is_explained(label: str, told: str) -> None:

@@ -93,21 +93,6 @@ def test_a_folder_of_others_is_reported_without_their_code(
 # ---- the examples
 
 
-def test_the_strategy_of_the_example_has_20_lines_and_runs(data: Path, tmp_path: Path) -> None:
-    source = ROOT / "examples" / "own_strategy.py"
-    text = source.read_text(encoding="utf-8")
-    assert len(text.splitlines()) <= 20
-    (tmp_path / source.name).write_text(text)
-    own = "own_strategy:SharedWords"
-    common = ("--cache-dir", tmp_path / "cache", "--encoder", "hashing", "--jobs", "1")
-    said = invoke("bench", "run", "--data", data, "--out", "run", "--methods", f"topk,{own}@k=5", *common)
-    assert said.code == 0, said.err
-    assert [line.split("\t")[:2] for line in said.out.splitlines()[1:]] == [
-        ["topk", "8"],
-        [f"{own}@k=5", "8"],
-    ]
-
-
 @pytest.mark.check
 def test_the_example_of_the_library_compares_strategies(tmp_path: Path) -> None:
     script = ROOT / "examples" / "compare_strategies.py"

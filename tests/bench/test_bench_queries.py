@@ -251,14 +251,11 @@ def test_after_ctrl_c_what_is_under_way_is_kept(tmp_path: Path, server: OpenAISe
 # ---- the command
 
 
-def variables(server: OpenAIServer) -> dict[str, str]:
-    return {"SKILLPAGER_LLM_MODEL": "tiny", "SKILLPAGER_LLM_BASE_URL": server.base_url}
-
-
 def test_failures_are_told_with_the_way_out(tmp_path: Path, server: OpenAIServer) -> None:
     folder = write_skills(tmp_path / "bench", 3)
     server.respond = lambda asked: error(422, "no") if len(server.asked) == 2 else write_good(asked)
-    ran = invoke("bench", "queries", folder.path, "--jobs", "1", **variables(server))
+    model = {"SKILLPAGER_LLM_MODEL": "tiny", "SKILLPAGER_LLM_BASE_URL": server.base_url}
+    ran = invoke("bench", "queries", folder.path, "--jobs", "1", **model)
     assert ran.code == 1
     message = " ".join(ran.err.split())
     assert f"1 of 3 skills have no queries yet: {folder.skills()[1].id}: " in message

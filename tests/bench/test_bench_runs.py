@@ -1,6 +1,7 @@
 """Runs of the benchmark: what they write, that finished methods stay, that they are the pager's own pages."""
 
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,14 +9,17 @@ import pytest
 
 from evidence_folder import write_evidence_folder
 from messages import raises
-from skillpager.bench import BenchFolder, SelectionRecord, evidence_coverage
-from skillpager.bench.data.records import write_records
+from skillpager.bench import BenchFolder, Results, evidence_coverage
+from skillpager.bench.data.records import SelectionRecord, write_records
+from skillpager.bench.report.methods import default_methods
+from skillpager.bench.run import selecting
 from skillpager.bench.run.runs import open_run, run_methods, run_settings
-from skillpager.bench.run.selecting import Plan
+from skillpager.bench.run.selecting import Plan, notes_in_folder
 from skillpager.encoders.builtin import ENCODER_ID
+from skillpager.enrichment.notes import NodeNotes, digest_of, write_notes
 from skillpager.errors import BenchError, SkillPagerError
 from skillpager.pager import SkillPager
-from skillpager.settings import Settings
+from skillpager.settings import NOTES_FILE, Settings
 
 NAMES = ("git-bisect", "postgres-backup", "csv-cleaning")
 LABELS = (
@@ -145,8 +149,6 @@ def test_data_without_evidence_is_refused_by_the_evidence_judge(
 def test_a_run_that_stops_at_a_skill_has_finished_no_method(
     data: Path, plan: Plan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from skillpager.bench.run import selecting
-
     folder = open_run(data, tmp_path / "run", plan)
     select = selecting.page_by
 
@@ -161,6 +163,36 @@ def test_a_run_that_stops_at_a_skill_has_finished_no_method(
     assert "mmr" not in folder.entry("methods")
     monkeypatch.undo()
     assert run_methods(folder, ["mmr"], plan) == len(folder.queries()) == len(folder.selections("mmr"))
+
+
+def test_an_arm_with_notes_has_the_pages_of_a_skill_that_comes_with_them(
+    data: Path, plan: Plan, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder, skill, pager = (
+        open_run(data, tmp_path / "run", plan),
+        tmp_path / NAMES[0],
+        SkillPager(settings=plan.settings),
+    )
+    labels = ["navigator", f"navigator@notes={tmp_path}"]
+    with pytest.raises(BenchError, match="has no notes on these skills"):
+        run_methods(folder, labels, plan)
+    assert folder.methods() == []
+    skill.mkdir()
+    shutil.copy(data / f"{NAMES[0]}.md", skill / "SKILL.md")
+    asked = {query.id: query.query for query in folder.queries() if query.skill == NAMES[0]}
+    *others, last = map(digest_of, pager.index(skill).nodes)
+    notes = {each: NodeNotes(("bake bread",), ()) for each in others}
+    write_notes(skill / NOTES_FILE, notes | {last: NodeNotes(tuple(asked.values())[:4], ())})
+    notes_in_folder.cache_clear()
+    assert run_methods(folder, labels, plan) == 2 * len(folder.queries())
+    assert "has notes on 1 of 3 skills" in caplog.text
+    pairs = list(zip(*map(folder.selections, labels), strict=True))
+    assert {noted.skill for plain, noted in pairs if plain.context != noted.context} == {NAMES[0]}
+    for _, noted in pairs:
+        if noted.skill == NAMES[0]:
+            assert noted.context == pager.page(skill, asked[noted.query]).text
+    assert default_methods(Results(folder, "evidence")) == tuple(labels)
+    pager.close()
 
 
 def test_a_users_page_defaults_do_not_change_a_run(plan: Plan) -> None:

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from chat_bench import docket_of, invoke, write_run
 from conftest import ROOT
 from messages import raises
-from skillpager.bench import BenchFolder, QueryRecord, SkillRecord
+from skillpager.bench.data.folder import BenchFolder
+from skillpager.bench.data.records import QueryRecord, SkillRecord
 from skillpager.bench.judge.judges import Case, Docket, judge_cases
 from skillpager.bench.judge.sheets import COLUMNS, export_cases, read_answers
 from skillpager.bench.judge.votes import PROMPT_DIGEST, Imported, VotedJudge, import_votes, person_id

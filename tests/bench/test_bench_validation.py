@@ -1,6 +1,5 @@
 """Validation with people: samples, agreement, node types, the commands."""
 
-import hashlib
 import random
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -12,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import accuracy_score, cohen_kappa_score, f1_score
 
-from conftest import SAMPLES
+from chat_bench import sample_skills, selection
 from messages import raises
 from skillpager import SkillPager
 from skillpager.bench.data import to_skill
@@ -26,7 +25,7 @@ from skillpager.bench.data.records import (
     write_records,
 )
 from skillpager.bench.judge.agreement import ALL, METHODS, compare_judges, measure_agreement, sample_cases
-from skillpager.bench.judge.judges import choose_methods, collect_cases
+from skillpager.bench.judge.judges import Verdict, choose_methods, collect_cases
 from skillpager.bench.judge.node_types import label_fragments, label_text, parser_quality, types_by_line
 from skillpager.bench.judge.sheets import INSUFFICIENT, SUFFICIENT
 from skillpager.bench.report import paper
@@ -36,39 +35,14 @@ from skillpager.types import Fragment, NodeType
 
 JUDGE = "llm:local/model#0a1b"
 TYPES = tuple(NodeType)
-HOSTILE = '=HYPERLINK("http://x")\n- a; b, "c"\t\'d\'\n<b onclick=alert(1)>é 速率 🚀</b>'
 
 Votes = tuple[bool, ...]
 UNANIMOUS, SPLIT, SINGLE = (True, True, True), (True, False, True), (True,)
 
 
-def skill_records() -> list[SkillRecord]:
-    """Return the sample skills, in two subsets."""
-    paths = sorted(SAMPLES.glob("*/SKILL.md"))
-    return [
-        SkillRecord(name, name, f"About {name}", ((path.name, path.read_text("utf-8")),), subset)
-        for path, subset in zip(paths, ["gt", "pool"] * len(paths), strict=False)
-        if (name := path.parent.name)
-    ]
-
-
-def digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
-def selection(query: QueryRecord, method: str) -> SelectionRecord:
-    context = f"{HOSTILE} {query.id} by {digest(method)[:4]}"
-    return SelectionRecord(
-        query.id, query.skill, method, (), (), {}, 0, 1, 1, 1, 1, 0.0, context, digest(context)
-    )
-
-
 def judgment(chosen: SelectionRecord, votes: Votes, *, sufficient: bool) -> JudgmentRecord:
     """Return a verdict; `votes` says which of them agree with it."""
-    cast = tuple(vote == sufficient for vote in votes)
-    return JudgmentRecord(
-        chosen.query, chosen.skill, chosen.method, JUDGE, sufficient, cast, None, "", chosen.context_sha256
-    )
+    return Verdict(sufficient, tuple(vote == sufficient for vote in votes)).on(chosen, JUDGE)
 
 
 def judged_folder(
@@ -80,7 +54,7 @@ def judged_folder(
     is_sufficient: Callable[[str, int], bool] = lambda method, number: number % 2 == 0,
 ) -> BenchFolder:
     """Return a folder in which every method was judged on every query; patterns come in pairs of queries."""
-    folder, skills = BenchFolder(path), skill_records()
+    folder, skills = BenchFolder(path), sample_skills()
     asked = [
         QueryRecord(f"q{n}", skills[n % len(skills)].id, f"@question {n}", "annotator")
         for n in range(queries)
@@ -89,7 +63,7 @@ def judged_folder(
     write_records(path / QUERIES, asked)
     folder.update_manifest({"methods": {method: {} for method in methods}})
     for method in methods:
-        chosen = [selection(query, method) for query in asked]
+        chosen = [selection(query, method, f"{query.id} by {method}") for query in asked]
         write_records(folder.selections_file(method), chosen)
         verdicts = [
             judgment(one, votes[n // 2 % len(votes)], sufficient=is_sufficient(method, n))
@@ -105,22 +79,19 @@ def folder(tmp_path: Path) -> BenchFolder:
     return judged_folder(tmp_path / "run")
 
 
-def node_records(pager: SkillPager, skill: SkillRecord) -> list[NodeRecord]:
-    """Return the nodes that a run would record."""
-    return [
-        NodeRecord(
-            skill.id, node.id, node.type, node.type_confidence, tokens=node.tokens, **asdict(node.span)
-        )
-        for node in pager.index(to_skill(skill)).nodes
-    ]
-
-
 @pytest.fixture(scope="module")
 def typed_folder(pager: SkillPager, tmp_path_factory: pytest.TempPathFactory) -> BenchFolder:
     """The sample skills with the nodes of the shipped parser."""
-    folder, skills = BenchFolder(tmp_path_factory.mktemp("typed")), skill_records()
+    folder, skills = BenchFolder(tmp_path_factory.mktemp("typed")), sample_skills()
     write_records(folder.path / SKILLS, skills)
-    write_records(folder.path / NODES, [node for skill in skills for node in node_records(pager, skill)])
+    nodes = [
+        NodeRecord(
+            skill.id, each.id, each.type, each.type_confidence, tokens=each.tokens, **asdict(each.span)
+        )
+        for skill in skills
+        for each in pager.index(to_skill(skill)).nodes
+    ]
+    write_records(folder.path / NODES, nodes)
     return folder
 
 

@@ -15,7 +15,6 @@ from messages import raises
 from skillpager import SkillPager
 from skillpager.bench.run.windows import chunk_tokens_of, split_windows, window_index, window_offsets
 from skillpager.errors import BenchError, SettingsError
-from skillpager.indexing import Builder
 from skillpager.parsing.fragments import split_skill
 from skillpager.parsing.skill import read_skill, skill_from_text
 from skillpager.tokens import EstimatedCounter, default_counter
@@ -63,8 +62,7 @@ def chunks_of(skill: Skill, size: int) -> list[Fragment]:
 
 def windows_of(pager: SkillPager, source: Path | str, size: int) -> SkillIndex:
     """Return the window index of a skill, built by the parts of a pager."""
-    builder = Builder(pager.encoder, pager.classifier, pager.token_counter, pager.recipe.embedded_text)
-    return window_index(builder, pager.index(source).skill, size)
+    return window_index(pager.builder, pager.index(source).skill, size)
 
 
 def page_of(pager: SkillPager, source: Path | str, query: str, size: int, **options: Any) -> Page:

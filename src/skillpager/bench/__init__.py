@@ -8,36 +8,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from skillpager.bench.data.folder import BenchFolder
-    from skillpager.bench.data.records import (
-        JudgmentRecord,
-        NodeRecord,
-        QueryRecord,
-        SelectionRecord,
-        SkillRecord,
-    )
-    from skillpager.bench.judge.evidence_measure import evidence_coverage
-    from skillpager.bench.report.methods import compare_methods, summarise
-    from skillpager.bench.report.results import Results
-    from skillpager.bench.run.runs import open_run, run_methods, run_settings
-    from skillpager.bench.run.selecting import Plan
-
-__all__ = [
-    "BenchFolder",
-    "JudgmentRecord",
-    "NodeRecord",
-    "Plan",
-    "QueryRecord",
-    "Results",
-    "SelectionRecord",
-    "SkillRecord",
-    "compare_methods",
-    "evidence_coverage",
-    "open_run",
-    "run_methods",
-    "run_settings",
-    "summarise",
-]
+    from skillpager.bench.data.folder import BenchFolder as BenchFolder
+    from skillpager.bench.judge.evidence_measure import evidence_coverage as evidence_coverage
+    from skillpager.bench.report.methods import compare_methods as compare_methods
+    from skillpager.bench.report.methods import summarise as summarise
+    from skillpager.bench.report.results import Results as Results
+    from skillpager.bench.run.runs import open_run as open_run
+    from skillpager.bench.run.runs import run_methods as run_methods
+    from skillpager.bench.run.runs import run_settings as run_settings
+    from skillpager.bench.run.selecting import Plan as Plan
 
 _HOMES = {
     "BenchFolder": "data.folder",
@@ -54,6 +33,6 @@ _HOMES = {
 
 def __getattr__(name: str) -> object:
     """Import a public name when it is first asked for: the measure needs no extra, the rest does."""
-    if name not in __all__:
+    if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOMES.get(name, 'data.records')}"), name)
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

@@ -16,7 +16,7 @@ import numpy as np
 
 from skillpager.display_text import is_plain, snippet
 from skillpager.files import make_private_folder, read_bounded, write_file
-from skillpager.types import Encoder, FloatArray, IndexNotes, Node, SkillIndex
+from skillpager.types import Encoder, FloatArray, Fragment, IndexNotes, Node, SkillIndex
 
 logger = logging.getLogger(__name__)
 
@@ -35,7 +35,7 @@ class NodeNotes:
 Notes = dict[str, NodeNotes]  # by digest of the node
 
 
-def digest_of(node: Node) -> str:
+def digest_of(node: Node | Fragment) -> str:
     """Return the first half of the SHA-256 of a node's headings and text, hexadecimal."""
     return hashlib.sha256(json.dumps([*node.heading_path, node.text]).encode()).hexdigest()[:32]
 

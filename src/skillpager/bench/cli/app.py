@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -17,7 +17,7 @@ from skillpager.cli.views import print_table, progress_bar
 if TYPE_CHECKING:
     from skillpager.bench.data.folder import BenchFolder
 
-EVIDENCE, NO_JUDGE = "evidence", "none"
+EVIDENCE = "evidence"
 # measures are percentages
 MAX_POINTS = 100
 # headings of what `summarise` returns; intervals draw skills
@@ -96,8 +96,8 @@ def run(
         ),
     ] = "main",
     judge: Annotated[
-        str, typer.Option(metavar="NAME", help="evidence, or none to judge later with `bench judge`.")
-    ] = EVIDENCE,
+        Literal["evidence", "none"], typer.Option(help="none: judge later, with `bench judge`.")
+    ] = "evidence",
     contexts: Contexts = True,
     *,
     how: RunOptions,
@@ -109,7 +109,8 @@ def run(
     """Run methods on the queries of a benchmark.
 
     A method is a strategy of `page --strategy`, with options after an @: lambda=0.9, k=20 (or all),
-    boundary=80, tokens=40% (or a number), sufficiency=0.9 (of navigator), encoder=NAME, classifier=NAME.
+    boundary=80, tokens=40% (or a number), sufficiency=0.9 (of navigator), encoder=NAME, classifier=NAME,
+    notes=FOLDER (of navigator: what `skillpager enrich` wrote).
     MODULE:NAME is a strategy, encoder or classifier of your own, in an installed module or in this folder.
     A suite is a set of methods: main, offline, graph, concept, folders, lambda, k, size, boundary, budget,
     granularity.
@@ -127,13 +128,9 @@ def run(
     from skillpager.bench.report.results import Results
     from skillpager.bench.run.methods import parse_method, read_labels
 
-    if judge not in (EVIDENCE, NO_JUDGE):
-        raise UsageError(
-            f"Unknown judge {judge!r}: choose evidence or none. Others: `skillpager bench judge`."
-        )
     labels = [*read_labels(methods), *([parse_method(baseline).label] if baseline else [])]
     folder = _make_contexts(labels, place, how, keep=contexts, judged=judge == EVIDENCE)
-    if judge == NO_JUDGE:
+    if judge == "none":
         note(f"not judged yet: `skillpager bench judge {folder.path}`")
         return
     results = Results(folder, EVIDENCE, allow_trained=how.allow_trained)

@@ -1,7 +1,8 @@
 """`skillpager bench queries` and `bench judge`: ask a model, or exchange sheets with people."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from statistics import fmean
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
@@ -14,7 +15,7 @@ from skillpager.settings import load_settings
 if TYPE_CHECKING:
     from skillpager.bench.data.chat import Asked, Item
     from skillpager.bench.data.folder import BenchFolder
-    from skillpager.bench.judge.judges import Docket, Judging
+    from skillpager.bench.judge.judges import Case, Docket, Judging
 
 # more reasons would hide what to do about them
 MAX_SHOWN = 5
@@ -108,14 +109,16 @@ def judge(
     if sample and not export:
         raise UsageError("--sample needs --export SHEET.")
     run = BenchFolder(folder)
-    if export and sample:
-        _export_sample(run, sample, methods, export)
+    if export:
+        if sample:
+            cases = _draw_sample(run, sample, methods)
+        else:
+            cases = collect_cases(run, choose_methods(run, methods)).cases
+        export_cases(cases, export)
+        note(f"{len(cases):,} cases; then: `bench judge {folder} --import {export} --name …`")
         return
     docket = collect_cases(run, choose_methods(run, methods))
-    if export:
-        export_cases(docket.cases, export)
-        note(f"{len(docket.cases):,} cases; then: `bench judge {folder} --import {export} --name …`")
-    elif import_:
+    if import_:
         _judge_by_people(run, docket, import_, name)
     elif judge == "llm":
         _judge_by_model(run, docket, votes, jobs=jobs)
@@ -125,18 +128,16 @@ def judge(
         _print_judging(run, judging)
 
 
-def _export_sample(run: "BenchFolder", judge: str, methods: str | None, sheet: Path) -> None:
-    """Write the paper's sample of cases that a judge has judged."""
+def _draw_sample(run: "BenchFolder", judge: str, methods: str | None) -> "Mapping[str, Case]":
+    """Return the paper's sample of cases that a judge has judged."""
     from skillpager.bench.judge.agreement import METHODS, sample_cases
-    from skillpager.bench.judge.sheets import export_cases
     from skillpager.bench.run.methods import read_labels
 
     chosen = read_labels(methods) if methods else METHODS
     cases, warnings = sample_cases(run, run.find_judge(judge), methods=chosen)
-    export_cases(cases, sheet)
     for warning in warnings:
         warn(warning)
-    note(f"{len(cases):,} cases; then: `bench judge {run.path} --import {sheet} --name …`")
+    return cases
 
 
 @reported
@@ -214,14 +215,10 @@ def _print_judging(run: "BenchFolder", judging: "Judging") -> None:
     seen = {method: learned[method] for method in judging.judgments if method in learned}
     if seen:
         warn(trained_note(seen, len(run.skills())))
-    counts = {
-        method: (len(records), sum(record.sufficient for record in records))
-        for method, records in judging.judgments.items()
-    }
-    rows = [
-        [method, f"{judged:,}", f"{100 * sufficient / judged:.2f}" if judged else ""]
-        for method, (judged, sufficient) in counts.items()
-    ]
+    rows = []
+    for method, records in judging.judgments.items():
+        share = f"{100 * fmean(record.sufficient for record in records):.2f}" if records else ""
+        rows.append([method, f"{len(records):,}", share])
     print_table(["method", "judged", "sufficient %"], rows, right=["judged", "sufficient %"])
 
 

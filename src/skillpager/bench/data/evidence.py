@@ -70,7 +70,11 @@ class AnnotatedQuery:
 
 @dataclass(frozen=True, slots=True)
 class Annotation(Record):
-    """The annotations of one document: the content of an `.ann.json` or `.short.json` file."""
+    """The annotations of one document: the content of an `.ann.json` or `.short.json` file.
+
+    A line of `annotations/<split>.jsonl` also says where the document comes from (fields as in `Provenance`);
+    in `short.jsonl` only `sha256` does.
+    """
 
     skill: str  # name of the document's file without `.md`
     types: tuple[TypedRange, ...] = ()
@@ -79,6 +83,11 @@ class Annotation(Record):
     # queries in the field of the document that it does not answer
     unanswered: tuple[AnnotatedQuery, ...] = ()
     missing: tuple[str, ...] = ()  # the same as plain texts
+    repo: str = ""
+    commit: str = ""
+    path: str = ""
+    sha256: str = ""
+    license: str = ""
 
 
 FileRange = tuple[str, int, int]
@@ -121,25 +130,6 @@ class Provenance(Record):
 
 
 @dataclass(frozen=True, slots=True)
-class Published(Annotation):
-    """A line of `annotations/<split>.jsonl`: annotations, and where the document comes from.
-
-    In `short.jsonl` only `sha256` says which document it is.
-    """
-
-    repo: str = ""
-    commit: str = ""
-    path: str = ""
-    sha256: str = ""
-    license: str = ""
-
-    @property
-    def provenance(self) -> Provenance:
-        """Where the document comes from."""
-        return Provenance(self.skill, self.repo, self.commit, self.path, self.sha256, self.license)
-
-
-@dataclass(frozen=True, slots=True)
 class Document:
     """One annotated skill."""
 
@@ -154,13 +144,13 @@ class Document:
         return "\n".join(text for _, text in self.files)
 
 
-def read_published(split: Split | Literal["short"]) -> tuple[Published, ...]:
+def read_published(split: Split | Literal["short"]) -> tuple[Annotation, ...]:
     """Return the published annotations of a split, sorted by id."""
     file = files("skillpager.bench").joinpath("annotations", f"{split}{JSONL}")
-    return tuple(map(Published.from_json, file.read_text(encoding="utf-8").splitlines()))
+    return tuple(map(Annotation.from_json, file.read_text(encoding="utf-8").splitlines()))
 
 
-def read_published_short() -> dict[str, Published]:
+def read_published_short() -> dict[str, Annotation]:
     """Return the published short queries, by the SHA-256 of the document."""
     return {short.sha256: short for short in read_published("short")}
 
@@ -224,11 +214,8 @@ def read_documents(folder: Path) -> Iterator[Document]:
             raise BenchError(f"{manifest}: the id {entry.id!r} is there twice, with different documents.")
     owners: dict[str, Path] = {}
     for file in found:
-        document = (
-            _read_folder(file, known)
-            if file.name.endswith(FOLDER_ANNOTATION)
-            else _read_document(file, known)
-        )
+        read = _read_folder if file.name.endswith(FOLDER_ANNOTATION) else _read_document
+        document = read(file, known)
         for note in filter(None, (document.annotation, document.short)):
             for query in (*note.queries, *note.unanswered):
                 if query.id in owners:
@@ -350,7 +337,11 @@ def _find_documents(source: Path, wanted: Collection[str]) -> dict[str, Path]:
 
 
 def fetch_documents(
-    published: Sequence[Published], out: Path, *, source: Path | None = None, progress: Progress | None = None
+    published: Sequence[Annotation],
+    out: Path,
+    *,
+    source: Path | None = None,
+    progress: Progress | None = None,
 ) -> dict[str, str]:
     """Write a folder of evidence data, documents included; return why documents are missing, by their ids.
 
@@ -364,12 +355,16 @@ def fetch_documents(
     requests = require_extra("requests", extra="bench", purpose=PURPOSE)
     # it reports each file on stderr
     pooch.get_logger().setLevel("CRITICAL")
-    lines = ",\n".join(f" {document.provenance.to_json()}" for document in published)
+    origins = [
+        Provenance(each.skill, each.repo, each.commit, each.path, each.sha256, each.license)
+        for each in published
+    ]
+    lines = ",\n".join(f" {origin.to_json()}" for origin in origins)
     write_file(out / MANIFEST, f"[\n{lines}\n]\n")
     short = read_published_short()
     download = pooch.HTTPDownloader(timeout=TIMEOUT, headers={"User-Agent": "skillpager"})
 
-    def restore(document: Published) -> str:
+    def restore(document: Annotation) -> str:
         """Write one document and its annotations; return why that is not possible, or an empty text."""
         place = f"{document.path} of {document.repo} at {document.commit}"
         name = document.skill + DOCUMENT

@@ -20,6 +20,7 @@ from urllib.parse import quote, unquote
 from skillpager.bench.data.evidence import (
     ANNOTATION,
     FOLDER_ANNOTATION,
+    MANIFEST,
     check_ranges,
     evidence_ranges,
     read_evidence,
@@ -44,7 +45,6 @@ from skillpager.parsing.skill import read_skill, skill_from_files
 from skillpager.types import Skill
 
 SKILLS, QUERIES, NODES = "skills.jsonl", "queries.jsonl", "nodes.jsonl"
-MANIFEST = "manifest.json"
 JSONL_FILES = f"*{JSONL}"
 # entry of the manifest
 DATA = "data"
@@ -214,22 +214,17 @@ def read_queries(path: Path, skills: Sequence[SkillRecord]) -> list[QueryRecord]
     """Return the queries of a JSONL file, by skill; one without an id gets `<skill>#<n>`."""
     if not path.is_file():
         raise BenchError(f"There is no file of queries at {path}.")
-    known = {skill.id: skill for skill in skills}
     numbers: Counter[str] = Counter()
     records = []
     for own in read_records(path, OwnQuery):
-        if own.skill not in known:
-            raise BenchError(
-                f"{path}: the query {own.query!r} is about the skill {own.skill!r}, which is not among "
-                "the skills."
-            )
         numbers[own.skill] += 1
-        record = QueryRecord(**{**asdict(own), "id": own.id or f"{own.skill}#{numbers[own.skill]}"})
-        skill = known[own.skill]
+        records.append(QueryRecord(**{**asdict(own), "id": own.id or f"{own.skill}#{numbers[own.skill]}"}))
+    _check_ids(path, skills, records)
+    places = {skill.id: place for place, skill in enumerate(skills)}
+    for record in records:
+        skill = skills[places[record.skill]]
         document = f"{skill.files[0][0]} of {skill.id}"
         check_ranges(path, evidence_ranges(record), document=document, text=skill.text)
-        records.append(record)
-    places = {skill.id: place for place, skill in enumerate(skills)}
     return sorted(records, key=lambda record: places[record.skill])
 
 
@@ -266,20 +261,12 @@ def write_data(
     write_records(folder.path / QUERIES, queries)
     # last, because they make it a benchmark folder
     write_records(folder.path / SKILLS, skills)
-    folder.update_manifest({DATA: data_entry(skills, queries, source=source, details=details)})
+    folder.update_manifest({DATA: {"source": source, **details, **data_entry(skills, queries)}})
 
 
-def data_entry(
-    skills: Sequence[SkillRecord],
-    queries: Sequence[QueryRecord],
-    *,
-    source: str,
-    details: Mapping[str, JsonValue],
-) -> JsonObject:
-    """Return the manifest's entry `data`: source, details, counts, digests and our version."""
+def data_entry(skills: Sequence[SkillRecord], queries: Sequence[QueryRecord]) -> JsonObject:
+    """Return of the manifest's entry `data` counts, digests and our version."""
     return {
-        "source": source,
-        **details,
         "skills": len(skills),
         "queries": len(queries),
         "skills_sha256": records_digest(skills),

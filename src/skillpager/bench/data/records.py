@@ -185,11 +185,6 @@ class SkillRecord(Record):
         """SHA-256 of the entry file and of its words: by either it is known as learned from."""
         return self.text_sha256, words_sha256(self.files[0][1])
 
-    @property
-    def sha256(self) -> str:
-        """SHA-256 over paths and texts, hexadecimal."""
-        return hashlib.sha256(json.dumps(self.files).encode()).hexdigest()
-
 
 @dataclass(frozen=True, slots=True)
 class QueryRecord(Record):

@@ -57,6 +57,12 @@ class Verdict:
     coverage: float | None = None  # share of the evidence that the context holds, 0 to 1; evidence judge only
     reason: str = ""
 
+    def on(self, chosen: SelectionRecord, judge: str) -> JudgmentRecord:
+        """Return the verdict as the record of a judge's judgment on a selection."""
+        ids = chosen.query, chosen.skill, chosen.method, judge
+        said = self.sufficient, self.votes, self.coverage, self.reason
+        return JudgmentRecord(*ids, *said, chosen.context_sha256)
+
 
 class Judge(Protocol):
     """Returns a verdict for a case; `id` names it in records, and its folder of judgments."""
@@ -175,15 +181,7 @@ def judge_cases(
         if progress:
             progress(number, len(docket.cases))
     judgments = {
-        method: [
-            JudgmentRecord(
-                *(chosen.query, chosen.skill, method, judge.id),
-                *(verdict.sufficient, verdict.votes, verdict.coverage, verdict.reason),
-                chosen.context_sha256,
-            )
-            for digest, chosen in selections
-            if (verdict := verdicts.get(digest)) is not None
-        ]
+        method: [verdicts[case].on(chosen, judge.id) for case, chosen in selections if case in verdicts]
         for method, selections in docket.selections.items()
     }
     for method, records in judgments.items():

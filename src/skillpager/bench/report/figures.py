@@ -1,4 +1,4 @@
-"""The figures of a report: the paper's, with its values beside ours, and sufficiency against cost."""
+"""The figures of a report: sufficiency against cost."""
 
 import io
 import textwrap
@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from skillpager.bench.report import paper, tables
+from skillpager.bench.report import paper
 from skillpager.bench.report.methods import MIN_USED, default_methods, filling_curve, read_curves
-from skillpager.bench.report.paper import PaperTable
 from skillpager.bench.report.results import Results
-from skillpager.bench.report.statistics import FRAGMENT_REDUCTION, MICRO_REDUCTION, SUFFICIENCY, Interval
+from skillpager.bench.report.statistics import MICRO_REDUCTION, SUFFICIENCY
 from skillpager.errors import require_extra
 
 if TYPE_CHECKING:
@@ -26,14 +25,6 @@ INK, GREY, PALE = "#222222", "#6B6B6B", "#D0D0D0"
 # of Okabe and Ito's palette, safe for color-blind readers
 BLUE, RED = "#0072B2", "#D55E00"
 AXIS = "Sufficient contexts (%)"
-OWN_LINE: dict[str, Any] = {"color": BLUE, "marker": "o", "markersize": 5, "label": "this run", "zorder": 3}
-# the paper's values, wherever they stand beside ours
-PAPER_LINE: dict[str, Any] = {
-    **{"color": GREY, "marker": "d", "markerfacecolor": "white", "label": "paper"},
-    **{"linestyle": (0, (2, 2)), "linewidth": 1},
-}
-# distance of our point from the paper's, in tenths of the axis: no interval hides another
-DODGE = 0.12
 STAMP_CHARACTERS = 110  # of a line, at `SMALL` and `WIDTH`
 # lines that a reader can follow in one picture, also in print without colors; the other methods are pale
 LINES: list[dict[str, Any]] = [
@@ -60,8 +51,7 @@ class Picture:
 @contextmanager
 def new_figure(height: float) -> Iterator["Figure"]:
     """Yield an empty figure, height in inches, in the style of reports."""
-    purpose = "A figure of the benchmark"
-    matplotlib = require_extra("matplotlib", extra="bench", purpose=purpose)
+    matplotlib = require_extra("matplotlib", extra="bench", purpose="A figure of the benchmark")
     style = matplotlib.rc_params_from_file(paper.DATA / "figures.mplstyle", use_default_template=False)
     with matplotlib.rc_context():
         # the defaults, so that the bytes of a picture do not depend on other drawings of the process
@@ -83,77 +73,6 @@ def save(figure: "Figure", results: Results, *, name: str, title: str, note: str
     png = io.BytesIO()
     figure.savefig(png, format="png", dpi=DPI, metadata={"Software": None})
     return Picture(name, title, note, alt, png.getvalue())
-
-
-def sweep_figure(table: PaperTable, results: Results) -> Picture | None:
-    """Return sufficiency and token reduction over λ or k; None with fewer than two values (paper §5.3)."""
-    knob = "λ, the weight of relevance" if table is paper.LAMBDA else "k, the nodes that may be selected"
-    rows_of = {row: results.rows(row.label, results.ablation_skills) for row in table.rows}
-    swept = [row for row, rows in rows_of.items() if len(rows) and row.label != "full"]
-    if len(swept) < 2:
-        return None
-    values = [float(row.label.partition("=")[2]) for row in swept]
-    ours = [SUFFICIENCY.interval(rows_of[row]) for row in swept]
-    theirs = [Interval(row.sufficiency, row.low, row.high) for row in swept]
-    reductions = [FRAGMENT_REDUCTION.of(rows_of[row]) for row in swept]
-    their_reductions = [np.nan if row.token_reduction is None else row.token_reduction for row in swept]
-    step = DODGE / 10 * (max(values) - min(values))
-    with new_figure(3.1) as figure:
-        left, right = figure.subplots(1, 2, sharey=True)
-        for look, shift, shares, saved in (
-            (OWN_LINE, -step / 2, ours, reductions),
-            (PAPER_LINE, step / 2, theirs, their_reductions),
-        ):
-            ends = [[each.value - each.low for each in shares], [each.high - each.value for each in shares]]
-            places = [value + shift for value in values]
-            left.errorbar(places, [each.value for each in shares], yerr=ends, **look, capsize=2.5)
-            right.plot(values, saved, **look)
-        for row, rows in rows_of.items():
-            if row.label == "full" and len(rows):
-                dashes = {"color": INK, "linewidth": 0.8, "linestyle": (0, (6, 3))}
-                left.axhline(SUFFICIENCY.of(rows), label="full document, this run", **dashes)
-                left.axhline(row.sufficiency, label="full document, paper", **dashes | {"color": GREY})
-        left.set(ylim=(0, 101.5), ylabel=AXIS)
-        right.set_ylabel("Fragment token reduction (%)")
-        for axes in (left, right):
-            axes.set_xticks(values)
-            axes.set_xlabel(knob)
-            axes.grid(axis="y")
-        left.legend(loc="lower right")
-        numbers = [
-            f"{row.name} {mine.value:.1f} % (paper {row.sufficiency:.1f} %)"
-            for row, mine in zip(swept, ours, strict=True)
-        ]
-        return save(
-            figure,
-            results,
-            name=table.label,
-            title=table.title,
-            note="Left: sufficiency, with 95 % bootstrap intervals over queries. Right: fragment token "
-            "reduction. Dotted: the paper (another judge, encoder and data).",
-            alt=f"Two line charts. {'; '.join(numbers)}. Token reductions are "
-            f"{', '.join(f'{value:.1f}' for value in reductions)} %.",
-        )
-
-
-def entry_figure(results: Results) -> Picture | None:
-    """Return sufficiency by the place of the needed lines; None without the table."""
-    table = tables.entry_bias(results)
-    if table is None:
-        return None
-    with new_figure(3.1) as figure:
-        axes = figure.add_subplot()
-        for look, label in zip(LINES, table.rows.columns[2:], strict=False):
-            cells = table.rows[label]
-            ends = [[each.value - each.low for each in cells], [each.high - each.value for each in cells]]
-            axes.errorbar(
-                tables.THIRDS, [each.value for each in cells], ends, label=label, capsize=2.5, **look
-            )
-        axes.set(xlabel="Place of the needed lines in the skill", ylabel=AXIS, ylim=(0, 101.5))
-        axes.grid(axis="y")
-        figure.legend(loc="outside right center")
-        alt = f"Line chart. {table.texts.to_csv(index=False)}"
-        return save(figure, results, name=table.name, title=table.title, note=table.note, alt=alt)
 
 
 def pareto_figure(results: Results) -> Picture | None:

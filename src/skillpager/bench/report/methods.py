@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -10,7 +10,6 @@ import pandas as pd
 from skillpager.bench.report.results import BASELINE, Results
 from skillpager.bench.report.statistics import (
     COVERAGE,
-    LEVEL,
     MICRO_REDUCTION,
     SUFFICIENCY,
     SUMMARY_MEASURES,
@@ -24,9 +23,9 @@ from skillpager.json_types import JsonObject
 
 
 def default_methods(results: Results) -> tuple[str, ...]:
-    """Return the methods without options, but for those of an ablation, in the order of the suites."""
+    """Return the methods without options but notes, save those of an ablation, in the order of the suites."""
     ablations = {label for labels in SUITES.values() for label in labels} - set(OFFLINE)
-    plain = [label for label in results.labels if parse_method(label).strategy == label]
+    plain = [each for each in results.labels if each.partition("@notes=")[0] == parse_method(each).strategy]
     return tuple(label for label in plain if label not in ablations and results.has(label))
 
 
@@ -43,24 +42,24 @@ def summarise(results: Results, labels: Iterable[str], *, baseline: str | None =
     found: list[JsonObject] = []
     for label in labels:
         rows = results.rows(label)
-        interval = SUFFICIENCY.interval(rows, by_skill=True)
+        sufficiency, *interval = (
+            round(each, 2) for each in astuple(SUFFICIENCY.interval(rows, by_skill=True))
+        )
         values = {name: measure.of(rows) for name, measure in SUMMARY_MEASURES.items()}
         values["token_reduction_median"] = 100 * float((1 - rows["tokens"] / rows["full_tokens"]).median())
         values["milliseconds"] = 1000 * float(rows["seconds"].median())
         row: JsonObject = {
             "method": label,
             "queries": len(rows),
-            "sufficiency": round(interval.value, 2),
-            "interval": [round(interval.low, 2), round(interval.high, 2)],
+            "sufficiency": sufficiency,
+            "interval": interval,
             **{name: None if math.isnan(value) else round(value, 2) for name, value in values.items()},
         }
         if baseline:
             row |= dict.fromkeys(("difference", "difference_interval", "p"))
         if test := compared.get(label):
-            gap = test.clustered
-            row["difference"] = round(gap.value, 2)
-            row["difference_interval"] = [round(gap.low, 2), round(gap.high, 2)]
-            row["p"] = test.p_holm
+            value, *ends = (round(each, 2) for each in astuple(test.clustered))
+            row |= {"difference": value, "difference_interval": ends, "p": test.p_holm}
         found.append(row)
     return found
 
@@ -80,11 +79,6 @@ class Compared:
     only_method: int  # queries that only the method answers
     only_baseline: int
     p_holm: float = math.nan  # `p`, corrected for the number of methods
-
-    @property
-    def significant(self) -> bool:
-        """Whether the two differ significantly, by the corrected p."""
-        return self.p_holm < 1 - LEVEL
 
 
 def compare_methods(results: Results, labels: Iterable[str], *, baseline: str = BASELINE) -> list[Compared]:

@@ -23,8 +23,8 @@ class PaperRow:
     sufficiency: float
     low: float
     high: float
-    nodes: float | None  # in a context, mean
-    token_reduction: float | None  # against full-document prompting
+    nodes: float  # in a context, mean; NaN where the paper has none
+    token_reduction: float  # against full-document prompting
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +53,7 @@ class PaperTable:
 def _read(label: str, section: str, skills: int, queries: int, title: str) -> PaperTable:
     with (DATA / "paper.csv").open(encoding="utf-8", newline="") as file:
         rows = [list(row.values())[1:] for row in csv.DictReader(file) if row["table"] == label]
-    numbers = [[float(cell) if cell else None for cell in row[2:]] for row in rows]
-    read = tuple(PaperRow(*row[:2], *cells) for row, cells in zip(rows, numbers, strict=True))  # type: ignore[arg-type]
+    read = tuple(PaperRow(row[0], row[1], *(float(cell or "nan") for cell in row[2:])) for row in rows)
     return PaperTable(label, section, skills, queries, title, read)
 
 

@@ -16,7 +16,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from skillpager.bench.data.folder import MANIFEST, BenchFolder
+from skillpager.bench.data.evidence import MANIFEST
+from skillpager.bench.data.folder import BenchFolder
 from skillpager.bench.data.records import (
     JudgmentRecord,
     LineRange,
@@ -60,7 +61,6 @@ NUMBERS = (
     "coverage",  # share of the evidence in the page, 0 to 1; NaN where the judge measures none
     "unanimous",  # 1 where all votes agree, else 0; NaN where there is one vote
     "nodes",  # nodes in the page
-    "concepts",  # concept nodes in the page
     "tokens",  # tokens of the page
     "full_tokens",  # tokens of the skill without front matter
     "node_tokens",  # tokens of the nodes in the page
@@ -267,7 +267,6 @@ def join(
             np.nan if verdict.coverage is None else verdict.coverage,
             len(set(verdict.votes)) == 1 if len(verdict.votes) > 1 else np.nan,
             len(each.nodes),
-            each.types.get(NodeType.CONCEPT, 0),
             each.tokens,
             each.full_tokens,
             each.node_tokens,

@@ -13,6 +13,7 @@ points are strategies of others. Options:
     sufficiency=0.9  estimated chance of sufficiency at which it ends (navigator)
     encoder=NAME     another encoder than the run's
     classifier=NAME  another classifier
+    notes=FOLDER     notes on nodes from the files in a folder, as `skillpager enrich` writes them (navigator)
 
 A label is read without loading what it names, so that a folder of others can be reported anywhere.
 """
@@ -46,6 +47,7 @@ class Method:
     sufficiency: float | None = None
     encoder: str | None = None
     classifier: str | None = None
+    notes: str | None = None
 
     @property
     def label(self) -> str:
@@ -60,6 +62,7 @@ class Method:
             "sufficiency": None if self.sufficiency is None else f"{self.sufficiency:g}",
             "encoder": self.encoder,
             "classifier": self.classifier,
+            "notes": self.notes,
         }
         written = ",".join(f"{name}={value}" for name, value in options.items() if value is not None)
         return f"{self.strategy}@{written}" if written else self.strategy
@@ -91,22 +94,23 @@ def parse_method(label: str) -> Method:
         except ValueError as error:
             raise BenchError(f"Method {label!r}: {name} cannot be {text!r}: {error}.") from error
     # of a strategy that is not ours it is known when it is loaded
-    if "sufficiency" in values and is_ours(strategy) and strategy not in ESTIMATING:
+    if values.keys() & {"sufficiency", "notes"} and is_ours(strategy) and strategy not in ESTIMATING:
         raise BenchError(
-            f"Method {label!r}: {strategy} does not estimate sufficiency, only {' and '.join(ESTIMATING)} do."
+            f"Method {label!r}: {strategy} does not estimate sufficiency or read notes, only "
+            f"{' and '.join(ESTIMATING)} do."
         )
     if values.keys() & {"share", "max_tokens"}:
         values.setdefault("max_nodes", ALL_NODES)
     return Method(strategy=strategy, **values)  # type: ignore[arg-type]
 
 
-OPTIONS = ("lambda", "k", "boundary", "tokens", "sufficiency", "encoder", "classifier")
+OPTIONS = ("lambda", "k", "boundary", "tokens", "sufficiency", "encoder", "classifier", "notes")
 
 
 def _read_option(name: str, text: str) -> dict[str, object]:
     """Return the field of a `Method` that an option sets."""
     match name:
-        case "encoder" | "classifier":
+        case "encoder" | "classifier" | "notes":
             if not text:
                 raise ValueError("it must be a name")
             return {name: text}

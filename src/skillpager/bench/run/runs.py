@@ -14,7 +14,7 @@ from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
-from skillpager.bench.data import load_data
+from skillpager.bench.data import load_data, to_skill
 from skillpager.bench.data.folder import DATA, NODES, QUERIES, SKILLS, BenchFolder, data_entry
 from skillpager.bench.data.records import (
     NodeRecord,
@@ -28,15 +28,18 @@ from skillpager.bench.data.records import (
 from skillpager.bench.judge.judges import EVIDENCE
 from skillpager.bench.run.learned import LEARNED, count_learned, refusal
 from skillpager.bench.run.methods import Method, is_ours, parse_method
-from skillpager.bench.run.selecting import Made, Plan, machine, select_all
+from skillpager.bench.run.selecting import Made, Plan, machine, notes_in_folder, select_all
 from skillpager.bench.run.windows import chunk_tokens_of
 from skillpager.bulk.workers import open_processes
+from skillpager.enrichment.notes import digest_of
 from skillpager.errors import BenchError
 from skillpager.factories import make_strategy
 from skillpager.json_types import JsonObject
 from skillpager.pager import SkillPager
+from skillpager.parsing.fragments import split_skill
 from skillpager.settings import Settings
 from skillpager.strategies.registry import FAMILIES
+from skillpager.types import Fragment
 
 logger = logging.getLogger(__name__)
 
@@ -79,7 +82,7 @@ def open_run(data: Path | None, out: Path | None, plan: Plan) -> BenchFolder:
     # the description of the data by its source, with the digests of now
     known = BenchFolder(source).entry(DATA) if (source / SKILLS).is_file() else {}
     known = known or {"source": "evidence", "subset": source.resolve().name}
-    described = {**known, **data_entry(skills, queries, source=str(known["source"]), details={})}
+    described = {**known, **data_entry(skills, queries)}
     # what the contexts depend on, apart from data and methods
     recipe = SkillPager(settings=plan.settings).recipe
     parts: JsonObject = {**asdict(recipe), "style": plan.settings.style}
@@ -112,9 +115,9 @@ def run_methods(
 ) -> int:
     """Run methods on all queries of a prepared folder; return how many contexts were made.
 
-    A finished method is not run again, unless its strategy is not ours: its code may have changed. Methods
-    that have learned from skills of the folder are left out unless the plan allows them; then the manifest
-    notes from how many each has learned.
+    A finished method is not run again, unless its strategy is not ours or it reads notes: code and notes may
+    have changed. Methods that have learned from skills of the folder are left out unless the plan allows
+    them; then the manifest notes from how many each has learned.
 
     With `complete` it is an error if one method has learned from the skills. `progress` is called with the
     contexts done and all contexts to do.
@@ -127,6 +130,8 @@ def run_methods(
     methods = _without_learned(folder, map(parse_method, labels), plan, complete=complete)
     # before the run, so that a mistake in a strategy of others stops it
     used = {label: _options(method, plan.settings) for label, method in methods.items()}
+    places = {method.notes for method in methods.values() if method.notes}
+    _check_notes(folder, sorted(places), plan.settings.splitter)
     left = [label for label, method in methods.items() if not _is_finished(folder, method, plan)]
     if not left:
         return 0
@@ -168,6 +173,22 @@ def _options(method: Method, settings: Settings) -> JsonObject:
     return {name: value for name, value in made.items() if isinstance(value, str | int | float)} | given
 
 
+def _check_notes(folder: BenchFolder, places: Iterable[str], splitter: str) -> None:
+    """Raise an error for a folder that has notes on none of the skills; tell on how many another has."""
+    for place in places:
+        known, skills = notes_in_folder(place), folder.skills()
+        tiles = (split_skill(to_skill(skill), splitter) for skill in skills)
+        noted = [
+            any(digest_of(tile) in known for tile in each if isinstance(tile, Fragment)) for each in tiles
+        ]
+        if not any(noted):
+            raise BenchError(
+                f"{place} has no notes on these skills: name one that `skillpager enrich` wrote."
+            )
+        if not all(noted):
+            logger.warning("%s has notes on %d of %d skills", place, sum(noted), len(skills))
+
+
 def _without_learned(
     folder: BenchFolder, methods: Iterable[Method], plan: Plan, *, complete: bool
 ) -> dict[str, Method]:
@@ -190,8 +211,8 @@ def _without_learned(
 
 
 def _is_finished(folder: BenchFolder, method: Method, plan: Plan) -> bool:
-    """Return whether a method was run, with the contexts and verdicts that the plan wants."""
-    if method.label not in folder.entry(METHODS) or not is_ours(method.strategy):
+    """Return whether a method was run, with the contexts and verdicts that the plan wants, and stays so."""
+    if method.label not in folder.entry(METHODS) or method.notes or not is_ours(method.strategy):
         return False
     first = next(iter(read_records(folder.selections_file(method.label), SelectionRecord)), None)
     if first is None or (plan.keep_contexts and first.context is None):

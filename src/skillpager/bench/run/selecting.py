@@ -26,18 +26,19 @@ from skillpager.bench.data.records import (
     SelectionRecord,
     SkillRecord,
 )
-from skillpager.bench.judge.judges import EVIDENCE, judge_evidence
+from skillpager.bench.judge.judges import Case, EvidenceJudge, judge_evidence
 from skillpager.bench.run.methods import Method, parse_method
 from skillpager.bench.run.windows import ENTRY, SECTION_BM25, chunk_tokens_of, window_index
 from skillpager.caches import LRUCache
+from skillpager.enrichment.notes import Notes, notes_on, read_notes
 from skillpager.errors import BenchError, SkillPagerError
-from skillpager.indexing import Builder
 from skillpager.pager import SkillPager
 from skillpager.parsing.skill import skill_from_files
 from skillpager.settings import Settings
 from skillpager.types import EdgeKind, Page, Skill, SkillIndex, Strategy, Style
 
-_WINDOWS = LRUCache[tuple[SkillPager, str, int | None], SkillIndex](16)
+# windows, sections and indexes with notes of the latest skills
+_POOLS = LRUCache[tuple[SkillPager, str, int | str | None], SkillIndex](16)
 
 
 def page_by(
@@ -52,18 +53,20 @@ def page_by(
     """Return the page of a skill by a method, and the seconds that selection and rendering took.
 
     Encoder and classifier are the pager's; those of the method are not looked at. `strategy` is one in place
-    of the method's.
+    of the method's, which has the same name.
     """
     index = pager.index(skill)
     pool, chosen = index, strategy or method.strategy
-    if strategy is None and (chunk_tokens := chunk_tokens_of(method.strategy)) is not None:
+    if (chunk_tokens := chunk_tokens_of(method.strategy)) is not None:
         pool, chosen = _window_index(pager, index, chunk_tokens), "mmr"
-    elif strategy is None and method.strategy == SECTION_BM25:
+    elif method.strategy == SECTION_BM25:
         pool, chosen, style = _window_index(pager, index, None), "bm25", Style.PLAIN
-    elif strategy is None and method.strategy == ENTRY:
+    elif method.strategy == ENTRY:
         entry = index.skill.files[0]
         alone = skill_from_files([(entry.path, entry.text)], name=index.skill.name)
         pool, chosen = pager.index(alone), "full"
+    elif method.notes is not None:
+        pool = _noted_index(pager, pager.pool(index, chosen), method.strategy, method.notes)
     # so that the time below is neither that of indexing nor that of embedding
     pager.pool(pool, chosen)
     pager.query(query, pager.strategy(chosen))
@@ -88,11 +91,23 @@ def page_by(
 def _window_index(pager: SkillPager, index: SkillIndex, chunk_tokens: int | None) -> SkillIndex:
     """Return the index of a skill's windows or sections, which the queries about the skill share."""
     key = (pager, index.key, chunk_tokens)
-    if (found := _WINDOWS.get(key)) is None:
-        parts = pager.encoder, pager.classifier, pager.token_counter
-        builder = Builder(*parts, pager.recipe.embedded_text)
-        found = _WINDOWS.put(key, window_index(builder, index.skill, chunk_tokens))
-    return found
+    return _POOLS.get_or_make(key, lambda: window_index(pager.builder, index.skill, chunk_tokens))
+
+
+def _noted_index(pager: SkillPager, index: SkillIndex, strategy: str, folder: str) -> SkillIndex:
+    """Return an index with the notes in a folder, which the queries about the skill share."""
+    encoder = pager.builder.for_strategy(pager.strategy(strategy)).encoder
+    cached = pager.settings.cache_dir / "notes" / f"bench-{index.key}.npz"
+    return _POOLS.get_or_make(
+        (pager, index.key, folder),
+        lambda: replace(index, notes=notes_on(index, notes_in_folder(folder), encoder, cached)),
+    )
+
+
+@cache
+def notes_in_folder(folder: str) -> Notes:
+    """Return the notes in the JSON files of a folder and of those below it; a node is known by its digest."""
+    return read_notes(sorted(Path(folder).expanduser().rglob("*.json")))
 
 
 def page_row(
@@ -137,7 +152,7 @@ def select_all(
     record: SkillRecord, queries: Sequence[QueryRecord], labels: Sequence[str], plan: Plan
 ) -> Made:
     """Return the results of methods on the queries about one skill."""
-    made = Made([], {label: [] for label in labels}, {label: [] for label in labels})
+    judge, made = EvidenceJudge(), Made([], {label: [] for label in labels}, {label: [] for label in labels})
     try:
         skill = to_skill(record)
         index = _pager(plan.settings, None, None).index(skill)
@@ -154,13 +169,8 @@ def select_all(
             page, seconds = page_by(pager, skill, query.query, method)
             selection = _selection(page, query, label, pool_tokens, seconds)
             if plan.judge_evidence:
-                coverage, sufficient = judge_evidence(record, query, page.text)
-                votes, digest = (sufficient,), selection.context_sha256
-                made.judgments[label].append(
-                    JudgmentRecord(
-                        query.id, query.skill, label, EVIDENCE, sufficient, votes, coverage, "", digest
-                    )
-                )
+                verdict = judge.judge(Case(record, query, page.text))
+                made.judgments[label].append(verdict.on(selection, judge.id))
             if not plan.keep_contexts:
                 selection = replace(selection, context=None)
             made.selections[label].append(selection)
