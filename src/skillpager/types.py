@@ -83,7 +83,7 @@ class PageOptions(TypedDict, total=False):
         hint: What a short answer says of how to get the page nevertheless.
         context: Words about the reader's situation, such as "TypeScript, Linux", no part of the query.
             Of folders that say the same for several languages or systems, `navigator` takes those that the
-            query names, else those that these words name, else the one that fits best.
+            query names, else those that these words name, else the one that fits best; the page says so.
         known: Ids of nodes that the reader has already. A mark replaces them on the page if it takes fewer
             tokens; style `plain` shows them.
     """
@@ -178,6 +178,7 @@ class Selection:
         budget: The budget in force, with the strategy's default for `max_nodes`.
         score_kind: What `marginal` is: a `ScoreKind`, or what a strategy of your own calls it.
         covered: Estimated probability that the skill answers the query at all, if estimated.
+        variants: The other variants of each folder that was taken without being named, by its path.
     """
 
     strategy: str
@@ -187,6 +188,7 @@ class Selection:
     budget: Budget
     score_kind: str = ScoreKind.OWN
     covered: float | None = None
+    variants: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -175,13 +175,14 @@ def test_the_last_picks_go_until_the_page_is_within_its_ceiling(
 
 def test_what_a_page_says_of_a_skill_that_hardly_covers_the_query_counts(index: SkillIndex) -> None:
     page_renderer, strategy, whole = renderer(index), Doubts(3), Picks(*range(6))
-    notice = page_renderer.frame_tokens(0.3) - page_renderer.frame_tokens()
+    doubtful = Selection("", "", (), (), Budget(), covered=0.3)
+    notice = page_renderer.frame_tokens(doubtful) - page_renderer.frame_tokens()
     few, most = make_page(page_renderer, strategy, QUERY, Budget(4, 50)), index.full_tokens + notice
     assert (notice, shown(few), few.least_tokens) == (10, [], page_renderer.render([3]).tokens + notice)
-    assert strategy.meters[-1].tokens == PageMeter(page_renderer, covered=0.3).tokens
+    assert strategy.meters[-1].tokens == PageMeter(page_renderer, doubtful).tokens
     page = make_page(page_renderer, strategy, QUERY, Budget(4, most, fill=True), whole=whole)
     assert (page.complete, page.tokens, page.covered) == (True, most, 0.3)
-    assert whole.meters[-1].tokens == PageMeter(page_renderer, covered=0.3).tokens
+    assert whole.meters[-1].tokens == PageMeter(page_renderer, doubtful).tokens
     less = make_page(page_renderer, strategy, QUERY, Budget(4, most - 1, fill=True), whole=whole)
     assert (shown(less), less.selection and less.selection.budget.max_tokens) == ([3], most - 1)
 

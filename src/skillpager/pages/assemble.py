@@ -72,24 +72,23 @@ def make_page(
     index, limit = renderer.index, budget.max_tokens
     estimated = estimates(strategy)
     fills = estimated and budget.fill and budget.sufficiency is None
-    most, covered = limit, None
+    most, unlimited = limit, None
     if estimated:
         # the page that ends by itself, or at its target
         free = replace(budget, max_tokens=None, fill=budget.fill and not fills)
-        selection = strategy.select(index, query, budget=free, meter=_meter(renderer, None))
-        covered = selection.covered
-        selection = replace(selection, budget=replace(selection.budget, max_tokens=limit))
-        if hint is not None and _is_hardly_covered(renderer, covered):
-            return short_answer(renderer, selection, hint, limit)
-        page = renderer.render([pick.node.ordinal for pick in selection.picks], selection=selection)
+        unlimited = strategy.select(index, query, budget=free, meter=_meter(renderer, None))
+        unlimited = replace(unlimited, budget=replace(unlimited.budget, max_tokens=limit))
+        if hint is not None and _is_hardly_covered(renderer, unlimited.covered):
+            return short_answer(renderer, unlimited, hint, limit)
+        page = renderer.render([pick.node.ordinal for pick in unlimited.picks], selection=unlimited)
         if limit is None or page.tokens <= limit:
             if not fills:
-                return _with_chance(page, len(selection.picks))
-            most = None if limit is None else _room_to_fill(renderer, selection, limit)
-    entire = None if whole is None else _whole_page(renderer, whole, query, budget, covered)
+                return _with_chance(page, len(unlimited.picks))
+            most = None if limit is None else _room_to_fill(renderer, unlimited, limit)
+    entire = None if whole is None else _whole_page(renderer, whole, query, budget, unlimited)
     if entire is not None:
         return replace(entire, sufficiency=1.0 if estimated else None)
-    meter = _meter(renderer, limit, covered)
+    meter = _meter(renderer, limit, unlimited)
     selection = strategy.select(index, query, budget=replace(budget, max_tokens=most), meter=meter)
     selection = replace(selection, budget=replace(selection.budget, max_tokens=limit))
     chosen = [pick.node.ordinal for pick in selection.picks]
@@ -111,25 +110,25 @@ def _is_hardly_covered(renderer: PageRenderer, covered: float | None) -> bool:
     return is_long and covered is not None and covered < LEAST_FOR_PAGE
 
 
-def _meter(renderer: PageRenderer, limit: int | None, covered: float | None = None) -> TokenMeter:
+def _meter(renderer: PageRenderer, limit: int | None, selection: Selection | None = None) -> TokenMeter:
     """Return a meter of the nodes alone, or of the whole page if that has a limit."""
     if limit is None:
         return NodeMeter(renderer.index.nodes, gap_tokens=renderer.gap_tokens)
-    return PageMeter(renderer, covered=covered)
+    return PageMeter(renderer, selection)
 
 
 def _whole_page(
-    renderer: PageRenderer, whole: Strategy, query: Query, budget: Budget, covered: float | None
+    renderer: PageRenderer, whole: Strategy, query: Query, budget: Budget, unlimited: Selection | None
 ) -> Page | None:
     """Return the page of the whole skill; None if that exceeds `max_tokens`, or the style is `plain`."""
     index, limit = renderer.index, budget.max_tokens
     if renderer.style is Style.PLAIN or (limit is not None and index.full_tokens > limit):
         return None
     # without the limit: the meter sums the tokens of parts, which is more than those of the whole
-    every, meter = Budget(len(index.nodes)), _meter(renderer, limit, covered)
-    selection = whole.select(index, query, budget=every, meter=meter)
+    every, told = Budget(len(index.nodes)), replace(unlimited, variants={}) if unlimited else None
+    selection = whole.select(index, query, budget=every, meter=_meter(renderer, limit, told))
     every = replace(every, max_tokens=limit, fill=budget.fill)
-    selection = replace(selection, budget=every, covered=covered)
+    selection = replace(selection, budget=every, covered=unlimited.covered if unlimited else None)
     page = renderer.render(range(len(index.nodes)), selection=selection)
     # tags and file names add to the tokens of the skill
     return page if limit is None or page.tokens <= limit else None
@@ -137,8 +136,7 @@ def _whole_page(
 
 def _room_to_fill(renderer: PageRenderer, selection: Selection, limit: int) -> int:
     """Return what the parts of a filled page may add up to: over the limit if one that is not fits it."""
-    meter = PageMeter(renderer, covered=selection.covered)
-    most = limit
+    meter, most = PageMeter(renderer, selection), limit
     for pick in selection.picks:
         meter.add(pick.node.ordinal)
         most = max(most, meter.tokens)  # a pick that closes a gap may make the page shorter
@@ -159,7 +157,7 @@ def _least_tokens(renderer: PageRenderer, selection: Selection) -> int | None:
     refused += [pick.node.ordinal for pick in selection.picks]
     if not refused:
         return None
-    meter = PageMeter(renderer, covered=selection.covered)
+    meter = PageMeter(renderer, selection)
     cost, ordinal = min((meter.cost(ordinal), ordinal) for ordinal in refused)
     return max(cost, renderer.render([ordinal], selection=selection).tokens)
 
@@ -211,14 +209,14 @@ def longest(render: Callable[[Sequence[int]], Page], ordinals: Sequence[int], li
 
 
 class PageMeter:
-    """A `TokenMeter` for rendered pages, with marks, headings and what a page says of a low `covered`."""
+    """A `TokenMeter` for rendered pages, with marks, headings and what a page of a selection says first."""
 
-    def __init__(self, renderer: PageRenderer, *, covered: float | None = None) -> None:
+    def __init__(self, renderer: PageRenderer, selection: Selection | None = None) -> None:
         """Start with an empty page."""
         self._renderer = renderer
         self.gap_tokens = renderer.gap_tokens
         self._shown: list[int] = []
-        self.tokens = renderer.frame_tokens(covered) + renderer.joint(START, END).tokens
+        self.tokens = renderer.frame_tokens(selection) + renderer.joint(START, END).tokens
 
     def cost(self, ordinal: int) -> int:
         """Return the tokens of the page if node `ordinal` were added."""

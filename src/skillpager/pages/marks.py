@@ -1,5 +1,6 @@
 """The marks of a page: where the omitted lines are, what they hold, and how they are read."""
 
+import json
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
@@ -22,6 +23,7 @@ LEAST_NAMED_LINES = 10  # shorter parts need no names besides their lines
 MAX_NAMELESS_LINES = 25  # longer parts are named by their first words, if nothing introduces them
 ROUND_BRACKETS = str.maketrans("[]", "()")
 
+MAX_VARIANTS = 12  # that are named
 MIN_FILES = 3  # fewer have marks of their own, with lines and sections
 MAX_TITLED = 6  # so many are named with their titles, more by folder
 MAX_FOLDERS, MAX_NAMES = 8, 3  # that such a mark names, and files of each
@@ -172,6 +174,15 @@ def files_mark(files: Sequence[tuple[str, str]], tag: str) -> str:
             named.append(f"{folder} ({len(names)}: {', '.join(names[:MAX_NAMES])}{more})".lstrip())
         named += ["…"] if len(folders) > MAX_FOLDERS else []
     return f"[…{tag} {len(files)} files: {'; '.join(named)}]"
+
+
+def variants_mark(taken: str, others: Sequence[str], tag: str) -> str:
+    """Return the mark that says which other folders a query could name in place of the one taken."""
+    names = [one_line(f.rpartition("/")[2], TITLE_CHARS) for f in (taken, *others[:MAX_VARIANTS])]
+    # no name ends the mark, or goes on as its text
+    shown, *named = (n if is_file_address(n) else json.dumps(n, ensure_ascii=False) for n in names)
+    listed = ", ".join(named + ["…"] * (len(others) > MAX_VARIANTS))
+    return f"[Variants{tag}: {listed}; this page shows {shown}. Name another in the query to read it.]"
 
 
 def words_of_files(index: SkillIndex) -> dict[str, str]:

@@ -36,6 +36,7 @@ from skillpager.pages.marks import (
     part_names,
     read_address,
     source_between,
+    variants_mark,
     whole_text,
     words_of_files,
 )
@@ -69,7 +70,7 @@ _IMITATION = re.compile(
     r"\b(?:L\s?\d|\d+\s+files\s*:"
     r"|(?:lines?|tokens?|omitted|in context|sent (?:earlier|before)|cut here|go on|read on)\b)"
     r"|(?:page|parts)\W{0,3}\d*\s*of\s+(?:a\s+|\d+\s+)?skill|file\W{0,3}\d*\s*:|line\s+\d+\s+of\b"
-    r"|page\W{0,3}\d*\s*holds\b|this\s+skill\W{0,3}\d*\s*seems\b|skill\s+folder\b)",
+    r"|variants\W{0,3}\d*\s*:|page\W{0,3}\d*\s*holds\b|this\s+skill\W{0,3}\d*\s*seems\b|skill\s+folder\b)",
     re.IGNORECASE,
 )
 _TAG = re.compile(r"#\s?([0-9]{1,9})")
@@ -195,10 +196,10 @@ class PageRenderer:
         total = first if first >= MIN_GAP_NODES else len(nodes)
         return self.joint(0, total - 1).tokens if total >= MIN_GAP_NODES else 0
 
-    def frame_tokens(self, covered: float | None = None) -> int:
-        """Return the tokens of what stands around a page, for a chance that the skill covers the query."""
+    def frame_tokens(self, selection: Selection | None = None) -> int:
+        """Return the tokens of what stands around the page of a selection, at most."""
         nothing = omissions_of(self.index.nodes, ())
-        return self.counter.count(self._frame("", nothing, covered)) if nothing else 0
+        return self.counter.count(self._frame("", nothing, selection, self.index.nodes)) if nothing else 0
 
     def _framed(self, chosen: Sequence[int], selection: Selection | None) -> Page:
         joints = [self.joint(before, after) for before, after in pairwise([START, *chosen, END])]
@@ -218,11 +219,11 @@ class PageRenderer:
         complete = len(shown) == len(nodes)
         pairs = zip(chosen, joints[1:], strict=True)
         text = joints[0].text + "".join(nodes[ordinal].text + joint.text for ordinal, joint in pairs)
-        covered = selection.covered if selection else None
         omitted = tuple(omission for joint in joints for omission in joint.omitted)
         if framed:
             whole = complete and self.style is not Style.PLAIN
-            text = self._frame(whole_text(self.index, self.tag) if whole else text, omitted, covered)
+            body = whole_text(self.index, self.tag) if whole else text
+            text = self._frame(body, omitted, selection, [nodes[ordinal] for ordinal in shown])
         else:
             text = self._escaped(text)
         return Page(
@@ -235,13 +236,13 @@ class PageRenderer:
             omitted=omitted,
             complete=complete,
             selection=selection,
-            covered=covered,
+            covered=selection.covered if selection else None,
         )
 
     def short_answer(self, about: str, hint: str, selection: Selection) -> Page:
         """Return what is shown in place of a page: `about` the skill, and how it is read."""
         legend = f"[In place of a page{self.tag}: what the skill is about; {hint}]\n\n"
-        text = self._framed_text(about, legend, selection.covered, complete=False)
+        text = self._framed_text(about, legend, selection, complete=False)
         return replace(self.empty(selection), text=text, tokens=self.counter.count(text), sufficiency=0.0)
 
     @property
@@ -249,8 +250,10 @@ class PageRenderer:
         """Titles of the outermost sections in document order, without those of whole files."""
         return [*dict.fromkeys(path[0].title for path in self._paths if path and path[0].title)]
 
-    def _frame(self, body: str, omitted: Sequence[Omission], covered: float | None) -> str:
-        """Return a page with its legend, its tags or both; with a notice if `covered` is low."""
+    def _frame(
+        self, body: str, omitted: Sequence[Omission], selection: Selection | None, shown: Iterable[Node]
+    ) -> str:
+        """Return a page with its legend, its tags or both, and notices on its selection."""
         name, rule = self.index.skill.name, rule_of(self.tag)
         # in style `xml` the element says the name
         is_part = self._part_tag is not None and self.style is Style.MARKED
@@ -263,16 +266,20 @@ class PageRenderer:
             named = re.search(rf"(?<!\w){re.escape(name)}(?!\w)", self.show)  # by the command
             about = "a skill" if named and not is_part else quoted
             legend = f"[Page{self.tag} of {about}{folder}.{rule} […{self.tag}] = omitted lines{how}]\n\n"
+            files = {node.span.file for node in shown}
+            for taken, others in selection.variants.items() if selection else ():
+                if any(file.startswith(f"{taken}/") for file in files):
+                    legend += f"{variants_mark(taken, others, self.tag)}\n\n"
         elif self.tag or is_part:
             legend = f"[Page{self.tag} of {quoted}{folder}: the whole.{rule}]\n\n"
         elif folder:
             legend = f"[Skill folder{self.tag}: {self._folder}]\n\n"
-        return self._framed_text(body, legend, covered, complete=not omitted)
+        return self._framed_text(body, legend, selection, complete=not omitted)
 
-    def _framed_text(self, body: str, legend: str, covered: float | None, *, complete: bool) -> str:
+    def _framed_text(self, body: str, legend: str, selection: Selection | None, *, complete: bool) -> str:
         if self.style is Style.PLAIN:
             return body
-        if said := not_covered(covered):
+        if selection and (said := not_covered(selection.covered)):
             legend = f"[This skill{self.tag} {said}.]\n\n{legend}"
         if self.style is Style.MARKED:
             return legend + body

@@ -27,7 +27,7 @@ import numpy as np
 
 from skillpager.sections import sections_of
 from skillpager.strategies.navigator.features import IndexFeatures, Odds
-from skillpager.strategies.navigator.lexical import IntArray, clauses_of, terms_of
+from skillpager.strategies.navigator.lexical import clauses_of, terms_of
 from skillpager.strategies.navigator.model import NeedModel, shipped_model
 from skillpager.strategies.navigator.notes import needs_with_notes
 from skillpager.strategies.picking import PerIndex, Picker, falling
@@ -62,6 +62,7 @@ WORTH_DIGITS = 9  # of a page's worth; machines whose logarithms differ in the l
 # share of the files of the smaller folder whose paths are those of files of the other; or of its headings
 LEAST_SHARED = 0.5
 LEAST_FILES, LEAST_HEADINGS = 2, 8  # so many at least: fewer are chance
+MAX_TOLD = 2  # groups of variants of which a page names those that it does not show
 MAX_IMPORT_TOKENS = 120  # a longer node is an example, not a list of imports, and is not required
 # a longer one is worth its tokens only to queries that need it; these cost no saving, on folds
 MAX_OPENING_TOKENS = 60
@@ -157,37 +158,39 @@ class Variants:
         self._groups = [
             [
                 (
-                    frozenset(terms_of(name.replace("-", " ").replace("_", " "))),
+                    folder,
+                    frozenset(terms_of(re.sub("[-_]", " ", folder.rpartition("/")[2]))),
                     np.concatenate([ordinals[file] for file in files]),
                 )
-                for name, files in group.items()
+                for folder, files in group.items()
             ]
             for group in variant_groups(headings)
         ]
 
-    def others(self, query: Query, needs: FloatArray) -> IntArray:
-        """Return the ordinals of nodes that a query does not need, as it needs another variant.
+    def choose(self, query: Query, needs: FloatArray) -> dict[str, list[str]]:
+        """Set the needs of nodes to 0 if they are in other variants than those that a query needs.
 
         It needs the variants that it names; of variants of which it names none, those that its context names,
-        or else the one whose nodes it needs most.
+        or else the one whose nodes it needs most. Return `Selection.variants`.
         """
-        found: list[IntArray] = [np.empty(0, np.intp)]
+        unnamed: dict[str, list[str]] = {}
         for group in self._groups:
             for words in (set(terms_of(_WHERE_GO.sub("", query.text))), set(terms_of(query.context))):
-                wanted = [bool(terms) and terms <= words for terms, _ in group]
+                wanted = [bool(terms) and terms <= words for _, terms, _ in group]
                 if any(wanted):
                     break
             else:
-                totals = [needs[ordinals].sum() for _, ordinals in group]
-                wanted[int(np.argmax(totals))] = True
-            found += [
-                ordinals for (_, ordinals), is_wanted in zip(group, wanted, strict=True) if not is_wanted
-            ]
-        return np.concatenate(found)
+                totals = [float(needs[ordinals].sum()) for _, _, ordinals in group]
+                wanted[best := int(np.argmax(totals))] = True
+                if totals[best] > 0.0 and len(unnamed) < MAX_TOLD:  # 0 below what is left out
+                    unnamed[group[best][0]] = [each[0] for each in group if each is not group[best]]
+            for (_, _, ordinals), is_wanted in zip(group, wanted, strict=True):
+                needs[ordinals] *= is_wanted
+        return unnamed
 
 
 def variant_groups(headings: Mapping[str, Set[str]]) -> list[dict[str, list[str]]]:
-    """Return groups of sibling folders that are variants: the files of each, by the folder's name.
+    """Return groups of sibling folders that are variants, outermost first: the files of each, by its path.
 
     `headings` are those of each file, by its path. Two folders are variants of each other if they share two
     files, and half of those of the smaller one, such as `go/batches.md` and `ruby/batches.md`; or eight
@@ -196,9 +199,9 @@ def variant_groups(headings: Mapping[str, Set[str]]) -> list[dict[str, list[str]
     below: dict[str, dict[str, dict[str, str]]] = {}
     for file in headings:
         parts = file.split("/")
-        for depth in range(len(parts) - 1):
-            folder = below.setdefault("/".join(parts[:depth]), {}).setdefault(parts[depth], {})
-            folder["/".join(parts[depth + 1 :])] = file
+        for depth in range(1, len(parts)):
+            parent, folder = "/".join(parts[: depth - 1]), "/".join(parts[:depth])
+            below.setdefault(parent, {}).setdefault(folder, {})["/".join(parts[depth:])] = file
     groups: list[dict[str, list[str]]] = []
     for children in below.values():
         outlines = {
@@ -281,7 +284,7 @@ class Navigator:
         if index.notes is not None:
             needs = needs_with_notes(needs, index.notes, query)
             limits = model.limits_with_notes or limits
-        needs[prepared.variants.others(query, needs)] = 0.0
+        variants = prepared.variants.choose(query, needs)
         picker.marginal = needs
         gap = max(float(meter.gap_tokens), self.opening_tokens)
         odds = limits.odds_of(query, needs, index.full_tokens, breadth)
@@ -299,7 +302,7 @@ class Navigator:
         if saves_little and bounded.max_nodes == len(index.nodes) and not lean:
             reason = walk.run(picker, len(index.nodes), None)
         picker.compare_picks()
-        return picker.selection(self.name, reason=reason, covered=covered)
+        return replace(picker.selection(self.name, reason=reason, covered=covered), variants=variants)
 
     def clauses(self, query: str) -> Sequence[str]:
         """Return the clauses of a query, which are embedded in addition to the whole."""
