@@ -11,7 +11,7 @@ from cli_process import ROOT, SAMPLES, Ran, environment, invoke, run
 from golden import ASKED, asked_text, check
 from skillpager import SkillPager
 from skillpager.json_types import to_json
-from skillpager.library import Library
+from skillpager.library import Library, LibraryPageOptions
 from skillpager.settings import Settings
 
 ONE = "restore one table from a dump"
@@ -87,10 +87,13 @@ def test_skills_of_the_conventional_folders_are_named(ask: Ask, tmp_path: Path) 
     assert f"read: skillpager show {folder / 'postgres-backup'} L" in done.out
 
 
-def test_json_is_that_of_the_library(ask: Ask, library: Library) -> None:
-    done = ask(TWO, SAMPLES, "--json", "--max-tokens", "700")
+@pytest.mark.parametrize("strategy", ["lean", "mmr"])
+def test_json_is_that_of_the_library(ask: Ask, library: Library, strategy: str) -> None:
+    done = ask(TWO, SAMPLES, "--json", "--max-tokens", "700", "--strategy", strategy)
     assert (done.code, done.err) == (0, "")
-    made = library.page(TWO, max_tokens=700, folder=True, show=lambda skill: f"skillpager show {skill.path}")
+    options: LibraryPageOptions = {"max_tokens": 700, "strategy": strategy, "folder": True}
+    made = library.page(TWO, **options, show=lambda skill: f"skillpager show {skill.path}")
+    assert {part.page.selection.strategy for part in made.parts if part.page.selection} == {strategy}
     assert done.json == json.loads(json.dumps(to_json(made)))
 
 

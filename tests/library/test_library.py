@@ -134,6 +134,9 @@ def test_a_path_is_taken_as_it_is_and_an_unknown_name_says_what_is_close(tmp_pat
         locate("postgres", lambda: [tmp_path])
     with raises(SkillError):
         locate("zzz", lambda: [tmp_path])
+    for missing in ("nope", tmp_path / "postgres"), [tmp_path / "postgres-backup" / "SKILL.md"]:
+        with pytest.raises(SkillError, match=f"^{missing[0]} is not a folder: "):
+            Library(SkillPager(), missing)
 
 
 def test_a_library_offers_what_can_be_paged_and_says_why_it_lacks_the_rest(tmp_path: Path) -> None:
