@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from cli_process import ROOT, SAMPLES, Ran, environment, invoke, run
+from conftest import write_skill
 from golden import ASKED, asked_text, check
 from skillpager import SkillPager
 from skillpager.json_types import to_json
@@ -127,10 +128,8 @@ def test_mistakes_end_with_a_remedy(ask: Ask, tmp_path: Path) -> None:
 
 def test_a_skill_that_cannot_be_read_is_named_and_passed_over(ask: Ask, tmp_path: Path) -> None:
     (tmp_path / "postgres-backup").symlink_to(SAMPLES / "postgres-backup")
-    broken = tmp_path / "ledger-sync"
-    broken.mkdir()
     about = "Sync the ledger with the warehouse."
-    (broken / "SKILL.md").write_text(f"---\nname: ledger-sync\ndescription: {about}\n---\n", encoding="utf-8")
+    write_skill(tmp_path / "ledger-sync", "", description=about)
     done = ask(f"{about} Then {ONE} of last night.", tmp_path)
     assert done.code == 0
     assert "pg_restore" in done.out
