@@ -102,6 +102,16 @@ NIGHTLY = (
 NIGHTLY_FIXTURES = {"browser", "own_server"}
 
 
+def write_skill(
+    folder: Path, body: str = "Text.\n", *, name: str = "", description: str = "d", more: str = ""
+) -> Path:
+    """Write a small skill, by default of its folder's name, with `more` front matter; return the folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    front = f"name: {name or folder.name}\ndescription: {description}\n{more}"
+    (folder / "SKILL.md").write_text(f"---\n{front}---\n{body}", encoding="utf-8")
+    return folder
+
+
 def is_installed(module: str) -> bool:
     """Return whether a module can be imported, which is not done."""
     try:

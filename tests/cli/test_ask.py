@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from cli_process import ROOT, SAMPLES, Ran, environment, invoke, run
+from conftest import write_skill
 from golden import ASKED, asked_text, check
 from skillpager import SkillPager
 from skillpager.json_types import to_json
-from skillpager.library import Library
+from skillpager.library import Library, LibraryPageOptions
 from skillpager.settings import Settings
 
 ONE = "restore one table from a dump"
@@ -87,10 +88,13 @@ def test_skills_of_the_conventional_folders_are_named(ask: Ask, tmp_path: Path) 
     assert f"read: skillpager show {folder / 'postgres-backup'} L" in done.out
 
 
-def test_json_is_that_of_the_library(ask: Ask, library: Library) -> None:
-    done = ask(TWO, SAMPLES, "--json", "--max-tokens", "700")
+@pytest.mark.parametrize("strategy", ["lean", "mmr"])
+def test_json_is_that_of_the_library(ask: Ask, library: Library, strategy: str) -> None:
+    done = ask(TWO, SAMPLES, "--json", "--max-tokens", "700", "--strategy", strategy)
     assert (done.code, done.err) == (0, "")
-    made = library.page(TWO, max_tokens=700, folder=True, show=lambda skill: f"skillpager show {skill.path}")
+    options: LibraryPageOptions = {"max_tokens": 700, "strategy": strategy, "folder": True}
+    made = library.page(TWO, **options, show=lambda skill: f"skillpager show {skill.path}")
+    assert {part.page.selection.strategy for part in made.parts if part.page.selection} == {strategy}
     assert done.json == json.loads(json.dumps(to_json(made)))
 
 
@@ -124,10 +128,8 @@ def test_mistakes_end_with_a_remedy(ask: Ask, tmp_path: Path) -> None:
 
 def test_a_skill_that_cannot_be_read_is_named_and_passed_over(ask: Ask, tmp_path: Path) -> None:
     (tmp_path / "postgres-backup").symlink_to(SAMPLES / "postgres-backup")
-    broken = tmp_path / "ledger-sync"
-    broken.mkdir()
     about = "Sync the ledger with the warehouse."
-    (broken / "SKILL.md").write_text(f"---\nname: ledger-sync\ndescription: {about}\n---\n", encoding="utf-8")
+    write_skill(tmp_path / "ledger-sync", "", description=about)
     done = ask(f"{about} Then {ONE} of last night.", tmp_path)
     assert done.code == 0
     assert "pg_restore" in done.out

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from cli_process import ROOT, TIME_LIMIT, Ran, command, environment, run, run_on_terminal
+from conftest import write_skill
 
 ESCAPES = re.compile(r"\x1b\[[\d;]*m")  # colours, which the program itself writes
 LATIN = b"cab\xe9"
@@ -17,10 +18,7 @@ NASTY = "a\x1b]0;owned\x07\nerror: forged\x9b2J[red]b[/red]"
 
 def make(folder: Path, name: str, body: str = "# One\n\nText of it.\n", description: str = "d") -> Path:
     """Write a skill whose front matter is quoted as YAML needs it."""
-    folder.mkdir(parents=True)
-    front = f"---\nname: {json.dumps(name)}\ndescription: {json.dumps(description)}\n---\n"
-    (folder / "SKILL.md").write_text(front + body)
-    return folder
+    return write_skill(folder, body, name=json.dumps(name), description=json.dumps(description))
 
 
 def run_bytes(*arguments: bytes | str, env: dict[str, str]) -> Ran:

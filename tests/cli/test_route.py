@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from cli_process import SAMPLES, environment, invoke
+from conftest import write_skill
 from skillpager.library.routing.word_index import WordIndex
 
 QUERY = "which commit broke the tests"
@@ -60,9 +61,7 @@ def test_mistakes_are_explained(env: dict[str, str], tmp_path: Path) -> None:
 def test_indexing_prepares_routes(env: dict[str, str], tmp_path: Path) -> None:
     skills = tmp_path / "skills"
     for number in range(70):
-        path = skills / f"skill-{number}"
-        path.mkdir(parents=True)
-        (path / "SKILL.md").write_text(f"---\ndescription: Topic number {number}.\n---\nText.\n")
+        write_skill(skills / f"skill-{number}", description=f"Topic number {number}.")
     done = invoke("index", skills, "--encoder", "hashing", env=env)
     assert (done.code, len(done.out.splitlines())) == (0, 71)
     (words,) = (tmp_path / "cache" / "indexes" / "words").iterdir()

@@ -10,7 +10,7 @@ from urllib.parse import quote
 import httpx
 import pytest
 
-from conftest import SAMPLES
+from conftest import SAMPLES, write_skill
 from http_running import ASKED, QUERY, running
 from skillpager import SkillPager
 from skillpager.http.options import ServerOptions
@@ -133,10 +133,8 @@ def test_names_may_be_of_any_script_and_those_that_are_not_utf8_are_told_in_utf8
     odd = tmp_path / os.fsdecode(b"cab\xe9\n- x")
     odd.mkdir()
     (odd / "SKILL.md").write_text("One.\n")
-    heads = {"half": 'name: "half\\ud800"\ndescription: "\\ud800"\n', "script": "name: 备份-ä\n"}
-    for folder, head in heads.items():
-        (tmp_path / folder).mkdir()
-        (tmp_path / folder / "SKILL.md").write_text(f"---\n{head}---\nTwo.\n", encoding="utf-8")
+    write_skill(tmp_path / "half", name='"half\\ud800"', description='"\\ud800"')
+    write_skill(tmp_path / "script", name="备份-ä")
     with running(pager, folder=tmp_path) as service:
         told = service.client.get("/v1/skills").json()
         assert [found["name"] for found in told["skills"]] == ["cab-x", "half", "备份-ä"]

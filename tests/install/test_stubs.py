@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cli_process import SAMPLES, environment, run
+from conftest import write_skill
 from messages import raises
 from skillpager import SkillPager
 from skillpager.errors import SkillError
@@ -56,8 +57,8 @@ def render(text: str, arguments: str, *, env: dict[str, str], cwd: Path) -> tupl
     return done.returncode, done.stdout
 
 
-def made(name: str, description: str = "Does things.", body: str = "# Title\n\nText.\n") -> str:
-    return f"---\n{yaml.safe_dump({'name': name, 'description': description})}---\n\n{body}"
+def made(name: str, description: str = "Does things.") -> str:
+    return f"---\n{yaml.safe_dump({'name': name, 'description': description})}---\n\nText.\n"
 
 
 def test_stub_is_a_valid_skill_of_the_same_name_and_description(tmp_path: Path) -> None:
@@ -93,9 +94,7 @@ metadata:
 
 
 def test_stub_keeps_the_fields_that_steer_a_host(tmp_path: Path) -> None:
-    original = tmp_path / "guarded"
-    original.mkdir()
-    (original / "SKILL.md").write_text(f"---\nname: guarded\ndescription: d\n{STEERING}---\n\nText.\n")
+    original = write_skill(tmp_path / "guarded", more=STEERING)
     file = write_stub(original, tmp_path / "out")
     front = yaml.safe_load(file.read_text().split("---")[1])
     assert front.pop("allowed-tools") == f"Read, Bash(git log:*, --all), {', '.join(OWN_TOOLS)}"
@@ -128,8 +127,7 @@ def test_stub_keeps_the_fields_that_steer_a_host(tmp_path: Path) -> None:
 def test_stub_adds_its_commands_to_the_allowed_tools(
     allowed: str, kept: str | list[str], tmp_path: Path
 ) -> None:
-    (tmp_path / "SKILL.md").write_text(f"---\nname: fine\ndescription: d\n{allowed}---\n\nText.\n")
-    file = write_stub(tmp_path, tmp_path / "out")
+    file = write_stub(write_skill(tmp_path, name="fine", more=allowed), tmp_path / "out")
     assert yaml.safe_load(file.read_text().split("---")[1])["allowed-tools"] == kept
 
 
@@ -162,10 +160,8 @@ def test_command_of_a_stub_pages_the_original_and_runs_nothing_else(
 def test_only_a_skill_that_hosts_would_cut_has_a_ceiling_on_its_pages(
     tmp_path: Path, warm: dict[str, str]
 ) -> None:
-    large = tmp_path / "large"
-    large.mkdir()
     steps = "".join(f"## Part {n}\n\nRun `part-{n}` and note each of its results.\n\n" for n in range(400))
-    (large / "SKILL.md").write_text(made("large", body=f"# Large\n\n{steps}"))
+    large = write_skill(tmp_path / "large", f"# Large\n\n{steps}")
     assert "--max-tokens 4000 " in write_stub(large, tmp_path / "out").read_text()
     assert "--max-tokens" not in write_stub(POSTGRES, tmp_path / "out").read_text()
 
@@ -177,9 +173,7 @@ def test_stub_without_arguments_shows_the_outline(tmp_path: Path, warm: dict[str
 
 
 def test_path_with_spaces_and_quotes_is_quoted(tmp_path: Path, warm: dict[str, str]) -> None:
-    folder = tmp_path / "it's; touch hacked #" / "odd"
-    folder.mkdir(parents=True)
-    (folder / "SKILL.md").write_text(made("odd"))
+    folder = write_skill(tmp_path / "it's; touch hacked #" / "odd")
     text = write_stub(folder, tmp_path / "out").read_text()
     code, page = render(text, QUERY, env=warm, cwd=tmp_path)
     assert (code, "Text." in page) == (0, True)
@@ -212,14 +206,13 @@ def test_stub_is_written_anew_but_no_skill_is_replaced(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("force", [True, False])
 def test_skill_is_never_replaced_by_its_own_stub(force: bool, tmp_path: Path) -> None:
-    own = tmp_path / "skills" / "mine"
-    own.mkdir(parents=True)
-    (own / "SKILL.md").write_text(made("mine"))
+    own = write_skill(tmp_path / "skills" / "mine")
+    before = (own / "SKILL.md").read_text()
     (tmp_path / "linked").symlink_to(tmp_path / "skills")
     for folder in (tmp_path / "skills", tmp_path / "linked"):
         with raises(SkillError):
             write_stub(own, folder, force=force)
-    assert (own / "SKILL.md").read_text() == made("mine")
+    assert (own / "SKILL.md").read_text() == before
 
 
 @pytest.mark.parametrize("text", [made("Not-Valid"), made("fine", ""), made("fine", "d" * 1025)])
@@ -231,10 +224,8 @@ def test_skill_without_a_valid_stub_is_told(text: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["a$1", "a`b", "a\nb"])
 def test_path_that_hosts_would_misread_is_told(name: str, tmp_path: Path) -> None:
-    (tmp_path / name).mkdir()
-    (tmp_path / name / "SKILL.md").write_text(made("fine"))
     with raises(SkillError):
-        write_stub(tmp_path / name, tmp_path / "out")
+        write_stub(write_skill(tmp_path / name, name="fine"), tmp_path / "out")
 
 
 def test_discovery_leaves_stubs_out(tmp_path: Path, hashing_pager: SkillPager) -> None:

@@ -14,7 +14,7 @@ from langchain_core.load import dumpd, dumps, loads
 from llama_index.core.schema import MetadataMode, TextNode
 
 from adapter_cases import MAX_NODES, NAME, QUERY, SKILL, TEXT, expected_metadata, waiting_pager
-from conftest import SAMPLES
+from conftest import SAMPLES, write_skill
 from skillpager import SkillPager
 from skillpager.integrations import haystack, langchain, llama_index
 from skillpager.library import Library
@@ -112,9 +112,8 @@ def test_where_no_skill_fits_nothing_is_retrieved(
 def test_skills_that_only_the_user_may_start_are_not_retrieved(
     retrieve: Retrieve, pager: SkillPager, tmp_path: Path
 ) -> None:
-    (tmp_path / "deploy").mkdir()
-    text = "---\nname: deploy\ndescription: Deploy the service.\ndisable-model-invocation: true\n---\n\nDeploy it.\n"
-    (tmp_path / "deploy" / "SKILL.md").write_text(text)
+    more = "disable-model-invocation: true\n"
+    write_skill(tmp_path / "deploy", description="Deploy the service.", more=more)
     assert retrieve("Deploy the service.", folders=[tmp_path], pager=pager) == []
 
 

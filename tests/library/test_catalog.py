@@ -13,7 +13,7 @@ from tantivy import Index
 
 import catalog_workers
 import skillpager.library.discovery
-from conftest import Processes, run_all
+from conftest import Processes, run_all, write_skill
 from plain_parts import plain_pager
 from skillpager.library import FoundSkill, Library, Route
 from skillpager.library.routing.catalog import Catalog
@@ -25,11 +25,8 @@ KILLS = 4
 
 def write(folder: Path, number: int, words: str = "") -> Path:
     """Write a skill that is old enough to be known by its time stamps."""
-    path = folder / f"skill-{number}"
-    path.mkdir(parents=True, exist_ok=True)
-    text = f"---\ndescription: About topic{number}.\n---\nThe body of all skills. {words}\n"
-    (path / "SKILL.md").write_text(text, encoding="utf-8")
-    return path
+    body = f"The body of all skills. {words}\n"
+    return write_skill(folder / f"skill-{number}", body, description=f"About topic{number}.")
 
 
 def settle(folder: Path) -> None:

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from conftest import write_skill
 from messages import raises
 from skillpager import SkillPager
 from skillpager.errors import SettingsError, UnknownSkillError
@@ -20,11 +21,7 @@ from skillpager.settings import Settings
 
 def skill(folder: Path, licence: str = "") -> Path:
     """Write a skill, with a licence in its front matter if one is given."""
-    folder.mkdir(parents=True)
-    stated = f"license: {licence}\n" if licence else ""
-    text = f"---\nname: {folder.name}\ndescription: d\n{stated}---\ntext\n"
-    (folder / "SKILL.md").write_text(text, encoding="utf-8")
-    return folder
+    return write_skill(folder, more=f"license: {licence}\n" if licence else "")
 
 
 def passed(wanted: SkillFilter, *folders: Path) -> list[str]:
@@ -100,11 +97,9 @@ def test_a_library_offers_only_what_passes_and_an_unwanted_skill_shadows_none(tm
 def test_routes_tell_folder_and_licence_and_fold_copies(tmp_path: Path) -> None:
     text = " ".join(f"Dump table {number} with pg_dump and keep it." for number in range(30))
     for name in ("dump-tables", "table-dumps", "dump-indexes"):
-        path = skill(tmp_path / "skills" / name, "Apache-2.0")
         described = "Dump indexes." if name == "dump-indexes" else "Dump tables of a database."
-        (path / "SKILL.md").write_text(
-            f"---\nname: {name}\ndescription: {described}\nlicense: Apache-2.0\n---\n{text}\n"
-        )
+        more = "license: Apache-2.0\n"
+        write_skill(tmp_path / "skills" / name, text, description=described, more=more)
     # a new process reads the licence from the catalog
     for _ in range(2):
         pager = SkillPager(settings=Settings(cache_dir=tmp_path / "cache"))

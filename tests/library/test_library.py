@@ -17,7 +17,7 @@ import skillpager.files
 import skillpager.library.discovery
 import skillpager.library.library
 import skillpager.parsing.skill
-from conftest import SAMPLES
+from conftest import SAMPLES, write_skill
 from messages import raises
 from skillpager import SkillPager
 from skillpager.bulk import index_skills, path_source
@@ -29,16 +29,6 @@ from skillpager.library.discovery import plugin_folders, search_folders
 from skillpager.parsing.skill import read_skill
 from skillpager.settings import Settings
 from skillpager.types import Classification, FloatArray, Fragment, Skill
-
-
-def make(folder: Path, name: str, description: str = "d") -> Path:
-    """Write a small skill."""
-    path = folder / name
-    path.mkdir(parents=True)
-    (path / "SKILL.md").write_text(
-        f"---\nname: {name}\ndescription: {description}\n---\ntext\n", encoding="utf-8"
-    )
-    return path
 
 
 @pytest.fixture
@@ -68,7 +58,7 @@ def test_project_folders_come_before_the_users(tmp_path: Path, monkeypatch: pyte
 def test_skills_of_every_agent_are_found(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folders = search_folders(project=tmp_path / "p")
     for number, folder in enumerate(folders):
-        make(folder, f"skill-{number}")
+        write_skill(folder / f"skill-{number}")
     assert [skill.path.parent for skill in discover(folders)] == folders
     moves = {"CLAUDE_CONFIG_DIR": "/cc", "COPILOT_HOME": "/co", "XDG_CONFIG_HOME": "/x"}
     for variable, place in moves.items():
@@ -88,11 +78,11 @@ def test_installed_plugins_have_skills(tmp_path: Path) -> None:
 
 
 def test_a_nearer_skill_shadows_a_farther_one_and_copies_are_found_once(tmp_path: Path) -> None:
-    near = make(tmp_path / "near", "same")
-    make(tmp_path / "copy", "same")
-    far = make(tmp_path / "far", "same", "another")
-    make(tmp_path / "far-copy", "same", "another")
-    other = make(tmp_path / "far", "other")
+    near = write_skill(tmp_path / "near" / "same")
+    write_skill(tmp_path / "copy" / "same")
+    far = write_skill(tmp_path / "far" / "same", description="another")
+    write_skill(tmp_path / "far-copy" / "same", description="another")
+    other = write_skill(tmp_path / "far" / "other")
     folders = [tmp_path / name for name in ("near", "copy", "missing", "far", "far-copy")]
     assert [(skill.name, skill.path, skill.shadowed_by) for skill in discover(folders)] == [
         ("same", near, None),
@@ -104,10 +94,10 @@ def test_a_nearer_skill_shadows_a_farther_one_and_copies_are_found_once(tmp_path
 
 def test_skills_deep_in_a_folder_of_repositories_are_found(tmp_path: Path) -> None:
     plugin = tmp_path / "owner__repository" / ".github" / "plugins" / "azure" / "skills" / "group" / "sub"
-    make(plugin, "deep")
-    make(tmp_path / ".git", "hidden")
-    make(tmp_path / "node_modules", "package")
-    make(tmp_path.joinpath(*"abcdefghij"), "too-deep")
+    write_skill(plugin / "deep")
+    write_skill(tmp_path / ".git" / "hidden")
+    write_skill(tmp_path / "node_modules" / "package")
+    write_skill(tmp_path.joinpath(*"abcdefghij") / "too-deep")
     assert [skill.name for skill in discover([tmp_path])] == ["deep"]
 
 
@@ -116,7 +106,7 @@ def test_a_large_library_may_have_as_many_more_folders(
 ) -> None:
     monkeypatch.setattr("skillpager.library.discovery.MAX_FOLDERS", 3)
     for number in range(6):
-        make(tmp_path / f"group-{number}", f"one-{number}")
+        write_skill(tmp_path / f"group-{number}" / f"one-{number}")
     assert len(discover([tmp_path])) == 6
     assert not caplog.records
     for number in range(6):
@@ -129,16 +119,19 @@ def test_a_path_is_taken_as_it_is_and_an_unknown_name_says_what_is_close(tmp_pat
     never = Mock(side_effect=AssertionError)  # no folder is searched for a path
     assert locate(str(SAMPLES / "git-bisect"), never) == SAMPLES / "git-bisect"
     assert locate("missing/skill.md", never) == Path("missing/skill.md")
-    make(tmp_path, "postgres-backup")
+    write_skill(tmp_path / "postgres-backup")
     with raises(SkillError):
         locate("postgres", lambda: [tmp_path])
     with raises(SkillError):
         locate("zzz", lambda: [tmp_path])
+    for missing in ("nope", tmp_path / "postgres"), [tmp_path / "postgres-backup" / "SKILL.md"]:
+        with pytest.raises(SkillError, match=f"^{missing[0]} is not a folder: "):
+            Library(SkillPager(), missing)
 
 
 def test_a_library_offers_what_can_be_paged_and_says_why_it_lacks_the_rest(tmp_path: Path) -> None:
-    make(tmp_path / "near", "same"), make(tmp_path / "far", "same")
-    make(tmp_path / "far", "another")
+    write_skill(tmp_path / "near" / "same"), write_skill(tmp_path / "far" / "same")
+    write_skill(tmp_path / "far" / "another")
     (tmp_path / "far" / "broken").mkdir()
     (tmp_path / "far" / "broken" / "SKILL.md").write_bytes(b"\xff\xfe\x00")
     library = Library(SkillPager(), [tmp_path / "near", tmp_path / "far"])
@@ -155,14 +148,14 @@ def test_a_library_offers_what_can_be_paged_and_says_why_it_lacks_the_rest(tmp_p
 def test_a_library_resolves_names_and_never_paths(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    make(tmp_path / "near", "same")
+    write_skill(tmp_path / "near" / "same")
     monkeypatch.chdir(tmp_path / "near")
     with raises(UnknownSkillError):
         Library(SkillPager(), [tmp_path / "near"]).skill(name)
 
 
 def test_one_odd_skill_does_not_hide_the_others(tmp_path: Path) -> None:
-    make(tmp_path, "good")
+    write_skill(tmp_path / "good")
     for number, folder in enumerate((b"cab\xe9", b"a\n- b", b"\x1b[2J", b"\xe2\x80\x8b")):
         odd = tmp_path / os.fsdecode(folder)
         odd.mkdir()
@@ -203,7 +196,7 @@ def fail_at(monkeypatch: pytest.MonkeyPatch, name: str, fault: BaseException) ->
 def test_an_unexpected_error_is_the_problem_of_one_skill(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: BaseException
 ) -> None:
-    make(tmp_path, "bad"), make(tmp_path, "good")
+    write_skill(tmp_path / "bad"), write_skill(tmp_path / "good")
     fail_at(monkeypatch, "bad", fault)
     library = Library(SkillPager(encoder="hashing"), [tmp_path])
     assert [skill.name for skill in library.skills()] == ["good"]
@@ -216,7 +209,7 @@ def test_an_unexpected_error_is_the_problem_of_one_skill(
 
 
 def test_interruptions_stop_a_search(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    make(tmp_path, "one")
+    write_skill(tmp_path / "one")
     for fault in (KeyboardInterrupt(), SystemExit(1)):
         fail_at(monkeypatch, "one", fault)
         with pytest.raises(type(fault)):
@@ -233,7 +226,7 @@ class Fragile(LocalClassifier):
 
 
 def test_indexing_goes_on_after_an_unexpected_error(tmp_path: Path) -> None:
-    folders = [make(tmp_path, name) for name in ("a", "b", "c", "d", "e")]
+    folders = [write_skill(tmp_path / name) for name in ("a", "b", "c", "d", "e")]
     for folder in folders[:4]:
         (folder / "SKILL.md").write_text("fatal\n", encoding="utf-8")
     pager = SkillPager(encoder="hashing", classifier=Fragile(), store=tmp_path / "cache")
@@ -251,7 +244,7 @@ def test_indexing_goes_on_after_an_unexpected_error(tmp_path: Path) -> None:
 
 
 def test_links_that_lead_to_themselves_are_passed_over(tmp_path: Path) -> None:
-    make(tmp_path, "one")
+    write_skill(tmp_path / "one")
     for name in ("loop", "two"):
         (tmp_path / name).symlink_to(name)
     (tmp_path / "three").mkdir()
@@ -268,7 +261,7 @@ def test_links_to_folders_above_do_not_multiply_the_search(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     deep = tmp_path / "a" / "b"
-    make(deep, "one")
+    write_skill(deep / "one")
     for number in range(12):
         (tmp_path / f"again-{number}").symlink_to(tmp_path)
         (deep / f"up-{number}").symlink_to(tmp_path)
@@ -289,7 +282,7 @@ def watched(monkeypatch: pytest.MonkeyPatch, place: object, name: str) -> Mock:
 
 @pytest.mark.usefixtures("settled")
 def test_what_has_not_changed_is_not_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folders = [make(tmp_path, name) for name in ("a", "b", "c")]
+    folders = [write_skill(tmp_path / name) for name in ("a", "b", "c")]
     (tmp_path / "broken").mkdir()
     (tmp_path / "broken" / "SKILL.md").write_bytes(b"\0")
     library = Library(SkillPager(), [tmp_path])
@@ -305,7 +298,7 @@ def test_what_has_not_changed_is_not_read_again(tmp_path: Path, monkeypatch: pyt
 
 
 def test_a_problem_of_the_system_passes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    make(tmp_path, "one")
+    write_skill(tmp_path / "one")
     library = Library(SkillPager(), [tmp_path])
     with monkeypatch.context() as patch:
         patch.setattr(skillpager.files, "SETTLED_NS", -1)
@@ -316,12 +309,12 @@ def test_a_problem_of_the_system_passes(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_a_library_notices_new_and_removed_skills(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    first = make(tmp_path, "first")
+    first = write_skill(tmp_path / "first")
     library = Library(SkillPager(), [tmp_path])
     assert [skill.name for skill in library.skills()] == ["first"]
     monkeypatch.setattr(skillpager.library.library, "RESCAN_SECONDS", 1e9)
     searches = watched(monkeypatch, skillpager.library.library, "read_folders")
-    new = make(tmp_path / "team", "new")
+    new = write_skill(tmp_path / "team" / "new")
     for name in ("new", "unknown", "first/..", "..", "", "x" * 5_000, "a\0b", "\udc80"):
         with pytest.raises(UnknownSkillError):
             library.skill(name)
@@ -333,10 +326,10 @@ def test_a_library_notices_new_and_removed_skills(tmp_path: Path, monkeypatch: p
 
 
 def test_while_one_thread_searches_the_others_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    make(tmp_path, "one")
+    write_skill(tmp_path / "one")
     library = Library(SkillPager(), [tmp_path])
     before = library.found()
-    make(tmp_path, "two")
+    write_skill(tmp_path / "two")
     reading, go_on = threading.Event(), threading.Event()
 
     def read_slowly(path: Path, **options: Any) -> Skill:

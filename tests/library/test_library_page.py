@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from conftest import SAMPLES
+from conftest import SAMPLES, write_skill
 from messages import raises
 from skillpager import SkillPager
 from skillpager.errors import SettingsError
@@ -38,14 +38,6 @@ def show(skill: FoundSkill) -> str:
 
 def names(page: LibraryPage) -> list[str]:
     return [part.skill.name for part in page.parts]
-
-
-def write(folder: Path, name: str, description: str, body: str, front: str = "") -> None:
-    """Write a skill."""
-    path = folder / name
-    path.mkdir(parents=True)
-    text = f"---\nname: {name}\ndescription: {description}\n{front}---\n{body}"
-    (path / "SKILL.md").write_text(text, encoding="utf-8")
 
 
 @pytest.mark.parametrize(
@@ -129,8 +121,8 @@ def test_where_coverage_is_not_known_the_router_decides(samples: Library) -> Non
 
 def test_skills_without_a_part_are_named_with_the_reason(tmp_path: Path, pager: SkillPager) -> None:
     about = "Restore one table from a dump of a database."
-    write(tmp_path, "empty", about, "")
-    write(tmp_path, "mine", about, "Restore one table.\n", front="disable-model-invocation: true\n")
+    write_skill(tmp_path / "empty", "", description=about)
+    write_skill(tmp_path / "mine", description=about, more="disable-model-invocation: true\n")
     made = Library(pager, [tmp_path]).page(ONE)
     assert made.parts == ()
     details = {each.skill.name: (each.reason, each.detail) for each in made.refused}

@@ -2,7 +2,6 @@
 
 import json
 import math
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conftest import SAMPLES
+from conftest import SAMPLES, write_skill
 from messages import raises
 from plain_parts import plain_pager
 from skillpager import SkillPager
@@ -29,20 +28,6 @@ from skillpager.library.routing.word_index import (
 )
 from skillpager.parsing.skill import find_body
 from skillpager.strategies.navigator.lexical import terms_of
-
-Write = Callable[..., Path]
-
-
-@pytest.fixture
-def write(tmp_path: Path) -> Write:
-    def write(name: str, description: str, body: str = "Text.", fields: str = "") -> Path:
-        path = tmp_path / "skills" / name
-        path.mkdir(parents=True, exist_ok=True)
-        text = f"---\nname: {name}\ndescription: {description}\n{fields}---\n{body}\n"
-        (path / "SKILL.md").write_text(text, encoding="utf-8")
-        return tmp_path / "skills"
-
-    return write
 
 
 @pytest.fixture(scope="module")
@@ -96,21 +81,21 @@ def test_chances_fall_and_reasons_are_true(samples: Library) -> None:
         assert set(routed.terms) == asked & set(terms_of(f"{routed.skill.name} {text}"))
 
 
-def test_a_skill_that_is_named_is_found(write: Write, tmp_path: Path) -> None:
+def test_a_skill_that_is_named_is_found(tmp_path: Path) -> None:
     for number in range(8):
-        folder = write(f"other-{number}", "Review pull requests with care.")
-    write("review-helper", "Something else.")
-    library, query = plain(folder, tmp_path), "use the review-helper please"
+        write_skill(tmp_path / "s" / f"other-{number}", description="Review pull requests with care.")
+    write_skill(tmp_path / "s" / "review-helper", description="Something else.")
+    library, query = plain(tmp_path / "s", tmp_path), "use the review-helper please"
     found = library.route(query)
     assert found.skills[0].skill.name == "review-helper"
     assert found.skills[0].fields == ("name",)
     assert max(features(library, query).column("mention")) == 1
 
 
-def test_what_a_skill_is_not_for_counts_against_it(write: Write, tmp_path: Path) -> None:
-    write("alpha", "Works with spreadsheet files.")
-    folder = write("beta", "Works with text files. Not for spreadsheet files.")
-    library, query = plain(folder, tmp_path), "spreadsheet files"
+def test_what_a_skill_is_not_for_counts_against_it(tmp_path: Path) -> None:
+    write_skill(tmp_path / "s" / "alpha", description="Works with spreadsheet files.")
+    write_skill(tmp_path / "s" / "beta", description="Works with text files. Not for spreadsheet files.")
+    library, query = plain(tmp_path / "s", tmp_path), "spreadsheet files"
     found = features(library, query)
     assert [skill.name for skill in library.skills()] == ["alpha", "beta"]
     assert found.column("negated")[0] == 0 < found.column("negated")[1]
@@ -118,15 +103,12 @@ def test_what_a_skill_is_not_for_counts_against_it(write: Write, tmp_path: Path)
     assert library.route(query).skills[0].skill.name == "alpha"
 
 
-def test_shadowed_and_broken_skills_are_left_out_and_those_of_users_are_marked(
-    write: Write, tmp_path: Path
-) -> None:
-    folder = write("deploy", "Deploy the service.", fields="disable-model-invocation: true\n")
+def test_shadowed_and_broken_skills_are_left_out_and_those_of_users_are_marked(tmp_path: Path) -> None:
+    folder = tmp_path / "s"
+    write_skill(folder / "deploy", description="Deploy the service.", more="disable-model-invocation: true\n")
     (folder / "empty").mkdir()
     (folder / "empty" / "SKILL.md").write_text("")
-    again = folder / "zz-other"
-    again.mkdir()
-    (again / "SKILL.md").write_text("---\nname: deploy\ndescription: Deploy it differently.\n---\nx\n")
+    write_skill(folder / "zz-other", name="deploy", description="Deploy it differently.")
     found = plain(folder, tmp_path).route("deploy")
     assert [(routed.skill.path, routed.skill.user_only) for routed in found.skills] == [
         (folder / "deploy", True)
@@ -152,10 +134,10 @@ def test_arguments_are_checked(samples: Library) -> None:
         samples.route("x", k=0)
 
 
-def test_routing_needs_no_encoder(write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_routing_needs_no_encoder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for fruit in ("apple", "banana", "cherry"):
-        folder = write(f"of-{fruit}", f"About {fruit}.")
-    library = plain(folder, tmp_path)
+        write_skill(tmp_path / "s" / f"of-{fruit}", description=f"About {fruit}.")
+    library = plain(tmp_path / "s", tmp_path)
     for method in ("encode_query", "encode_documents"):
         monkeypatch.setattr(type(library.pager.encoder), method, None)  # would fail if it were called
     skills = library.route("banana").skills

@@ -129,7 +129,11 @@ def test_a_setting_for_sufficiency_is_for_strategies_that_estimate_it() -> None:
 
 
 @pytest.mark.parametrize(
-    "options", [{"max_nodes": -1}, {"max_tokens": -1}, {"sufficiency": 0.0}, {"sufficiency": 1.01}]
+    "options",
+    [
+        *({"max_nodes": -1}, {"max_tokens": -1}, {"sufficiency": 0.0}, {"sufficiency": 1.01}),
+        *({"max_nodes": True}, {"max_tokens": True}, {"sufficiency": True}),
+    ],
 )
 def test_a_limit_out_of_range_is_an_error_wherever_it_stands(options: PageOptions) -> None:
     with raises(SettingsError):

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from skillpager.bulk.sources import Source, sources_of
 from skillpager.bulk.workers import PROCESSES_PAY_FROM, Outcome, Task, Workers, local_workers, ray_workers
 from skillpager.errors import ClassifierError, EncoderError, SkillError, SkillPagerError, StoreError
+from skillpager.library.discovery import Progress, no_progress
 from skillpager.tokens import count_tokens
 
 if TYPE_CHECKING:
@@ -26,7 +27,6 @@ logger = logging.getLogger(__name__)
 # an endpoint that is down fails every skill, each after its own retries
 MAX_FAILURES_IN_A_ROW = 3
 
-Progress = Callable[[int, int], None]
 Finished = Callable[["Outcome", "Skill"], None]
 
 
@@ -36,7 +36,7 @@ def index_skills(
     *,
     jobs: int | None = None,
     ray: str | None = None,
-    progress: Progress | None = None,
+    progress: Progress = no_progress,
     finished: Finished | None = None,
 ) -> list[Outcome]:
     """Index the skills of sources; return the outcomes in their order.
@@ -58,7 +58,7 @@ def index_skills(
     known: list[Source] = []
     for source in sources:
         known += [source] if callable(source) else sources_of([source], pager.settings)
-    run = _Run(pager, known, progress or (lambda *_: None), finished or (lambda *_: None))
+    run = _Run(pager, known, progress, finished or (lambda *_: None))
     # closed when a run is interrupted, too: the temporary folder of the source at hand goes
     with closing(run.pending()) as tasks:
         if first := list(islice(tasks, PROCESSES_PAY_FROM)):

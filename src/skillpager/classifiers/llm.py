@@ -32,8 +32,6 @@ MAX_LEAD_IN_CHARS = 300
 RENDERING = 1
 
 SYSTEM_PROMPT = files(__package__).joinpath("prompt.txt").read_text(encoding="utf-8").rstrip("\n")
-
-
 _ANSWER = object_schema(
     index={"type": "integer"},
     type={"type": "string", "enum": [name.value for name in NodeType]},
@@ -66,14 +64,10 @@ class LLMClassifier:
         if batch_size < 1 or concurrency < 1:
             raise ValueError(f"batch_size and concurrency must be at least 1: {batch_size}, {concurrency}")
         self._endpoint = endpoint
+        self.id = f"llm:{endpoint.id}#{PROMPT_VERSION}"
         self._batch_size = batch_size
         self._concurrency = concurrency
         self._cache_dir = cache_dir
-
-    @property
-    def id(self) -> str:
-        """Host, model and a digest of the prompt, without the batch size."""
-        return f"llm:{self._endpoint.id}#{PROMPT_VERSION}"
 
     def classify(
         self,

@@ -35,7 +35,7 @@ def info(place: StoreOptions, as_json: AsJson = False) -> None:
       skillpager cache info
       skillpager cache info --json
     """
-    opened, _ = _open(place)
+    opened = _open(place)
     entries = opened.entries() if opened.exists() else []
     if as_json:
         facts = {"path": opened.place, "size": opened.size, "max_size": opened.max_bytes}
@@ -62,7 +62,7 @@ def verify(place: StoreOptions, as_json: AsJson = False) -> None:
     Examples:
       skillpager cache verify
     """
-    opened, _ = _open(place)
+    opened = _open(place)
     damaged = opened.verify() if opened.exists() else []
     if as_json:
         print_json({"damaged": [to_json(each) for each in damaged]})
@@ -85,11 +85,11 @@ def clear(place: StoreOptions, yes: Yes = False) -> None:
     Examples:
       skillpager cache clear --yes
     """
-    opened, catalog = _open(place)
+    opened = _open(place)
     count = counted(len(opened.entries()), "index", "indexes")
     confirm(f"Delete {count} in {opened.place}?", yes=yes, remedy="add --yes to delete all stored indexes")
     opened.clear()
-    catalog.clear()
+    Catalog(choose_settings(place).cache_dir / INDEX_FOLDER).clear()
     note(f"{count} deleted")
 
 
@@ -111,16 +111,14 @@ def evict(
     size = _SIZE.fullmatch(max_size)
     if size is None:
         raise UsageError(f"{max_size!r} is not a size: write 100MB, 1.5GB or a number of bytes.")
-    opened, _ = _open(place)
+    opened = _open(place)
     removed = opened.evict(int(float(size[1]) * 1000 ** ["", *"kmgt"].index(size[2].lower())))
     if as_json:
         print_json({"removed": removed, "size": opened.size})
     note(f"{counted(len(removed), 'index', 'indexes')} deleted, {decimal(opened.size)} left")
 
 
-def _open(options: StoreOptions) -> tuple["SqlStore", Catalog]:
-    """Return the store of indexes, and what is stored of skills on this machine, whatever the store."""
+def _open(options: StoreOptions) -> "SqlStore":
     from skillpager.factories import make_store  # numpy
 
-    settings = choose_settings(options)
-    return make_store(settings), Catalog(settings.cache_dir / INDEX_FOLDER)
+    return make_store(choose_settings(options))

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import fields, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import NamedTuple
 
 import typer
 from rich.filesize import decimal
@@ -21,25 +20,9 @@ from skillpager.settings import Settings, hide_secrets, is_address, load_setting
 
 PACKAGE = "skillpager"
 NOT_INSTALLED = "not installed"
-SELF_TEST = """---
-name: self-test
-description: Two lines for skillpager doctor.
----
-
-To restore a table, run pg_restore.
-
-To bake bread, heat the oven.
-"""
+SELF_TEST = "To restore a table, run pg_restore.\n\nTo bake bread, heat the oven.\n"
 SELF_TEST_QUERY = "restore a table"
 SELF_TEST_ANSWER = "pg_restore"
-
-
-class Check(NamedTuple):
-    """The result of a check: what was checked, whether it works, and what was found."""
-
-    name: str
-    ok: bool
-    detail: str
 
 
 @reported
@@ -60,14 +43,13 @@ def doctor(options: IndexOptions, as_json: AsJson = False) -> None:
         missing = any(package_version(package) == NOT_INSTALLED for package in packages)
         extras["available" if missing else "installed"].append(extra)
     checks = [_check("cache", _open_cache, settings), _check("self-test", _page_a_skill, settings)]
-    healthy = all(check.ok for check in checks)
+    healthy = all(check["ok"] for check in checks)
     python = f"{platform.python_version()} ({sys.executable})"
     facts = {"version": package_version(), "python": python, "platform": platform.platform()}
     sources = _sources(settings)
     if as_json:
         origins = {name: {"value": value, "origin": origin} for name, value, origin in sources}
-        results = {"checks": [check._asdict() for check in checks], "healthy": healthy}
-        print_json({**facts, "settings": origins, "extras": extras, **results})
+        print_json({**facts, "settings": origins, "extras": extras, "checks": checks, "healthy": healthy})
     else:
         sections = {
             "skillpager": [*facts.items()],
@@ -75,7 +57,10 @@ def doctor(options: IndexOptions, as_json: AsJson = False) -> None:
             f"extras: `{install_command('NAME')}` adds one": [
                 (state, ", ".join(names) or "none") for state, names in extras.items()
             ],
-            "checks": [(check.name, f"{'ok' if check.ok else 'FAILED'}: {check.detail}") for check in checks],
+            "checks": [
+                (str(check["name"]), f"{'ok' if check['ok'] else 'FAILED'}: {check['detail']}")
+                for check in checks
+            ],
         }
         for title, rows in sections.items():
             print_text(title)
@@ -120,12 +105,12 @@ def _sources(settings: Settings) -> list[tuple[str, str, str]]:
     return found
 
 
-def _check(name: str, work: Callable[[Settings], str], settings: Settings) -> Check:
+def _check(name: str, work: Callable[[Settings], str], settings: Settings) -> dict[str, str | bool]:
     """Return the result of a check that returns what it found, or raises what is wrong."""
     try:
-        return Check(name, True, work(settings))
+        return {"name": name, "ok": True, "detail": work(settings)}
     except SkillPagerError as error:
-        return Check(name, False, str(error))
+        return {"name": name, "ok": False, "detail": str(error)}
 
 
 def _open_cache(settings: Settings) -> str:
@@ -137,15 +122,12 @@ def _open_cache(settings: Settings) -> str:
 
 
 def _page_a_skill(settings: Settings) -> str:
-    """Page a skill of two lines in a folder of its own, with the encoder and classifier in force."""
+    """Page a skill of two lines, with the encoder and classifier in force; nothing of it is kept."""
     from skillpager.pager import SkillPager
 
     with tempfile.TemporaryDirectory() as folder:
-        skill = Path(folder) / "self-test"
-        skill.mkdir()
-        (skill / "SKILL.md").write_text(SELF_TEST, encoding="utf-8")
         pager = SkillPager(settings=replace(settings, cache_dir=Path(folder), store=None))
-        page = pager.page(skill, SELF_TEST_QUERY, max_nodes=1, style="plain")
+        page = pager.page(SELF_TEST, SELF_TEST_QUERY, max_nodes=1, style="plain")
     if SELF_TEST_ANSWER not in page.text:
         raise SkillPagerError(f"the page of {SELF_TEST_QUERY!r} is {page.text!r}")
     counter = pager.token_counter

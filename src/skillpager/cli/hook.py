@@ -14,6 +14,7 @@ from collections.abc import Collection, Mapping
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from threading import Thread
 from typing import Annotated
@@ -153,8 +154,8 @@ def _answer(
     started = time.perf_counter()
     settings = load_settings()
     named = [*skills_dirs, *settings.skills_dir]
-    folders = search_folders(named, project=prompt.folder, with_project=with_project)
-    library = open_library([], StoreOptions(), folders=folders)
+    search = partial(search_folders, named, project=prompt.folder, with_project=with_project)
+    library = open_library([], StoreOptions(), search=search)
     file = session_file(settings.cache_dir / INDEX_FOLDER, prompt.session)
     shown = read_shown(file)
     made = library.page(

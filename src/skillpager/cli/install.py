@@ -12,13 +12,14 @@ import typer
 
 from skillpager.cli.messages import UsageError, confirm, note, print_text, reported, warn
 from skillpager.cli.options import SkillArgument, SkillsDirs, Yes
-from skillpager.cli.session import STDIN, check_folders, find_skill
+from skillpager.cli.session import STDIN, find_skill
 from skillpager.cli.views import print_table
 from skillpager.errors import MissingExtraError, SettingsError, install_command
 from skillpager.install import hosts, listing
 from skillpager.install.changes import Change, diff, installed_entry, plan_install, plan_uninstall, write
 from skillpager.install.hosts import Host, Places
 from skillpager.install.stubs import write_stub
+from skillpager.library.discovery import check_folders
 from skillpager.settings import load_settings
 from skillpager.tokens import default_counter
 

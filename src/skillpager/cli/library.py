@@ -17,6 +17,7 @@ from skillpager.cli.options import (
     PagerOptions,
     QueryArgument,
     SkillFolders,
+    StrategyName,
     StyleName,
 )
 from skillpager.cli.views import counted, note_page, print_table, progress_bar, token_count
@@ -24,7 +25,7 @@ from skillpager.display_text import chance_words, percent, snippet, too_few_toke
 from skillpager.errors import SettingsError
 from skillpager.json_types import to_json
 from skillpager.library import FoundSkill, LibraryPage, RefusalReason
-from skillpager.library.discovery import search_folders, shown_folders
+from skillpager.library.discovery import check_folders, search_folders, shown_folders
 from skillpager.library.routing.routes import MAX_TERMS, no_fit_words
 from skillpager.settings import load_settings
 from skillpager.tokens import default_counter
@@ -126,6 +127,7 @@ def ask(
         int, typer.Option("--max-skills", metavar="N", help="Most skills on the page.")
     ] = 3,
     fill: Fill = None,
+    strategy: StrategyName = None,
     style: StyleName = None,
     force: Force = False,
     context: Context = "",
@@ -154,6 +156,7 @@ def ask(
             max_tokens=max_tokens,
             max_skills=max_skills,
             fill=fill,
+            strategy=strategy,
             style=style,
             folder=True,
             force=force,
@@ -210,12 +213,6 @@ def check(
         list[str] | None,
         typer.Option(metavar="KIND", help="Leave out findings of a kind, such as licence; may be repeated."),
     ] = None,
-    only: Annotated[
-        list[str] | None, typer.Option(metavar="KIND", help="Show only findings of a kind; may be repeated.")
-    ] = None,
-    severity: Annotated[
-        str | None, typer.Option(metavar="SEVERITY", help="Show only this severity: error or warning.")
-    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Check skills as their authors would before others use them.
@@ -231,18 +228,14 @@ def check(
       skillpager library check examples/skills/git-bisect --json
     """
     from skillpager.library.checks import check_library  # numpy
-    from skillpager.library.skill_checks import Kind, Severity
+    from skillpager.library.skill_checks import Kind
 
-    places = session.check_folders(folders or []) or search_folders(load_settings().skills_dir)
-    for kind in sorted({*(ignore or ()), *(only or ())} - set(Kind)):
+    places = check_folders(folders or []) or search_folders(load_settings().skills_dir)
+    for kind in sorted({*(ignore or ())} - set(Kind)):
         raise UsageError(f"There is no kind {kind!r} of findings: the kinds are {', '.join(Kind)}.")
-    if severity not in (None, *Severity):
-        raise UsageError(f"There is no severity {severity!r}: choose one of {', '.join(Severity)}.")
     session.note_estimates(default_counter())
-    left_out = {kind for kind in Kind if kind in (ignore or ()) or (only and kind not in only)}
-    wanted = Severity(severity) if severity else None
     with progress_bar("checking skills") as progress:
-        checked = check_library(places, ignore=left_out, severity=wanted, progress=progress)
+        checked = check_library(places, ignore=[*map(Kind, ignore or ())], progress=progress)
     if checked.skills:
         kinds = ", ".join(f"{count:,} {kind}" for kind, count in checked.counts.items())
         warnings = len(checked.findings) - checked.errors

@@ -3,15 +3,16 @@
 import shlex
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from skillpager.cli.messages import UsageError, note, warn
 from skillpager.cli.options import PagerOptions, StoreOptions
 from skillpager.errors import SettingsError, SkillError, install_command
-from skillpager.files import decode, near_path
+from skillpager.files import decode
 from skillpager.library import Library, locate, settings_filter
 from skillpager.library.discovery import search_folders, shown_folders
 from skillpager.library.published import published_skills
@@ -58,26 +59,17 @@ def open_pager(options: StoreOptions) -> "SkillPager":
     return SkillPager(settings=choose_settings(options))
 
 
-def check_folders(named: Sequence[Path]) -> Sequence[Path]:
-    """Return the arguments of a command that have to be folders."""
-    for folder in named:
-        if not folder.is_dir():
-            hint = near_path(folder) or "name folders that contain skills."
-            raise SkillError(f"{folder} is not a folder: {hint}")
-    return named
-
-
 def open_library(
-    named: Sequence[Path], options: StoreOptions, *, folders: Sequence[Path] | None = None
+    named: Sequence[Path], options: StoreOptions, *, search: Callable[[], Sequence[Path]] | None = None
 ) -> Library:
     """Return the skills of the named, else of the conventional folders, as far as the settings let them pass.
 
-    Their pager is made when it is needed. `folders` are searched instead; they need not be there.
+    Their pager is made when it is needed. `search` returns the folders to search if none are named.
     """
     settings = choose_settings(options)
     return Library(
         lambda: open_pager(options),
-        folders or check_folders(named) or search_folders(settings.skills_dir),
+        named or search or partial(search_folders, settings.skills_dir),
         cache=settings.cache_dir / INDEX_FOLDER,
         keep=settings_filter(settings),
         published=library_name(settings),

@@ -53,18 +53,13 @@ class BuiltinEncoder:
     def __init__(self, *, folder: Path = MODEL_FOLDER, id: str | None = None) -> None:
         is_shipped = folder == MODEL_FOLDER
         remedy = "" if is_shipped else f"training/train.py makes one, of {MODEL} and {TOKENIZER}"
-        self._id = id or ENCODER_ID
+        self.id = id or ENCODER_ID
         if not id and not is_shipped:
             try:
-                self._id = f"builtin:{content_digest((folder / name).read_bytes() for name in FILES)}"
+                self.id = f"builtin:{content_digest((folder / name).read_bytes() for name in FILES)}"
             except OSError as error:
                 raise EncoderError(f"{folder} holds no encoder ({error}): {remedy}.") from error
         self._model = Model(folder, max_pieces=MAX_PIECES, remedy=remedy)
-
-    @property
-    def id(self) -> str:
-        """Name of the weights and their version."""
-        return self._id
 
     def encode_documents(self, texts: Sequence[str]) -> FloatArray:
         """Return `(len(texts), 384)` float32, rows unit length, in the order of `texts`."""

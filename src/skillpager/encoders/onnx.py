@@ -49,13 +49,8 @@ class OnnxEncoder:
                 "as a sentence-transformers model has them."
             ) from error
         self._pool = _read_pooling(contents[-1], folder / POOLING)
-        self._id = f"onnx:{content_digest(contents)}"
+        self.id = f"onnx:{content_digest(contents)}"
         self._model = Model(folder, max_pieces=MAX_PIECES, remedy="export the model again", optimize=True)
-
-    @property
-    def id(self) -> str:
-        """A hash of the files."""
-        return self._id
 
     @property
     def dim(self) -> int:

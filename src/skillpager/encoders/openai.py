@@ -25,12 +25,9 @@ class OpenAIEncoder:
 
     def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint = endpoint
+        # the same model at another address counts as another encoder
+        self.id = f"openai:{endpoint.id}"
         self._dim: int | None = None
-
-    @property
-    def id(self) -> str:
-        """Host and model: the same model at another address counts as another encoder."""
-        return f"openai:{self._endpoint.id}"
 
     @property
     def dim(self) -> int:

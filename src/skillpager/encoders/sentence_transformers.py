@@ -27,15 +27,10 @@ class SentenceTransformersEncoder:
     """
 
     def __init__(self, model: str) -> None:
-        self._name = model
+        self._name, self.id = model, f"sentence-transformers:{model}"
         self._model: SentenceTransformer | None = None
         # held while encoding too: fast tokenizers refuse a second thread
         self._lock = threading.RLock()
-
-    @property
-    def id(self) -> str:
-        """Name of the model."""
-        return f"sentence-transformers:{self._name}"
 
     @property
     def dim(self) -> int:

@@ -133,6 +133,7 @@ class Places:
         roaming = folder("APPDATA", self.home / "AppData" / "Roaming")
         moved = moved_folders(self.home, self.environ)
         programs = {"darwin": self.home / "Library" / "Application Support", "win32": roaming}
+        settings = {"darwin": self.home / ".config", "win32": roaming}
         known = {
             "home": self.home,
             "project": self.project,
@@ -140,9 +141,7 @@ class Places:
             # Claude Code has this file beside its folder, but in the folder if that is moved
             "claude_json": folder("CLAUDE_CONFIG_DIR", self.home) / ".claude.json",
             "programs": programs.get(self.platform, moved["config"]),
-            "settings": {"darwin": self.home / ".config", "win32": roaming}.get(
-                self.platform, moved["config"]
-            ),
+            "settings": settings.get(self.platform, moved["config"]),
         }
         return Path(template.format(**known))
 

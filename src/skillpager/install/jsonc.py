@@ -84,9 +84,7 @@ def with_value(text: str, path: Path, value: JsonValue) -> str:
         gap = "" if not text or text.endswith("\n") else newline_of(text)
         return text + gap + _rendered(text, "  ", _nested(path, value), "") + newline_of(text)
     root, owner, key, new = owners[0], owners[-1], path[len(owners) - 1], _nested(path[len(owners) :], value)
-    held = expected
-    for step in path[: len(owners) - 1]:
-        held = held[step]
+    held = held_at(expected, path[: len(owners)])
     unit = _line_indent(text, root.parts[0].start) if root.parts else ""
     if found := owner.find(key):
         held[key] = new
@@ -110,10 +108,7 @@ def with_value(text: str, path: Path, value: JsonValue) -> str:
 def without_value(text: str, path: Path) -> str:
     """Return the text without the value at a path, which is there."""
     expected: Any = read(text)
-    held = expected
-    for step in path[:-1]:
-        held = held[step]
-    del held[path[-1]]
+    del held_at(expected, path)[path[-1]]
     owner = _owners(text, path)[-1]
     if found := owner.find(path[-1]):
         for changed in _removals(text, owner, found):
@@ -130,6 +125,13 @@ def is_empty(text: str) -> bool:
 def newline_of(text: str) -> str:
     """Return how the lines of a text end."""
     return "\r\n" if "\r\n" in text else "\n"
+
+
+def held_at(data: Any, path: Path) -> Any:
+    """Return the object or list in data that holds the last step of a path."""
+    for step in path[:-1]:
+        data = data[step]
+    return data
 
 
 def _owners(text: str, path: Path) -> list[_Span]:

@@ -47,12 +47,8 @@ def settings_file(places: Places) -> Path:
 def listed_skills(places: Places) -> list[FoundSkill]:
     """Return the user's skills that Claude Code lists to its model and that the server can offer instead."""
     folder = places.path("{claude}/skills")
-    skills = read_folders([folder], {})
-    return [
-        skill
-        for skill in skills
-        if skill.path.parent == folder and skill.problem is None and not skill.user_only
-    ]
+    found = read_folders([folder], {})
+    return [each for each in found if each.path.parent == folder and not (each.problem or each.user_only)]
 
 
 def listing_tokens(skills: Sequence[FoundSkill], counter: TokenCounter) -> int:

@@ -9,7 +9,7 @@ import re
 import tomllib
 from typing import Any
 
-from skillpager.install.jsonc import EditError, JsonValue, Path, holds, newline_of
+from skillpager.install.jsonc import EditError, JsonValue, Path, held_at, holds, newline_of
 
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 _PLACE = re.compile(r"\(at line (\d+), column (\d+)\)|\(at end of document\)")
@@ -54,9 +54,7 @@ def with_value(text: str, path: Path, value: JsonValue) -> str:
 def without_value(text: str, path: Path) -> str:
     """Return the text without the table at a path, which is there, and those below it."""
     expected: Any = read(text)
-    held = expected
-    for key in path[:-1]:
-        held = held[key]
+    held = held_at(expected, path)
     del held[path[-1]]
     changed = text
     for start, end in reversed(_tables(text, tuple(path))):

@@ -38,13 +38,11 @@ class _Saved:
 
     def _retrieve(self, query: str, **limits: int | None) -> dict[str, list[Document]]:
         changes = {name: value for name, value in limits.items() if value is not None}
-        records = self.options.model_copy(update=changes).records(query)
-        return {
-            "documents": [
-                Document(id=record.id, content=record.text, meta=record.metadata, score=record.score)
-                for record in records
-            ]
-        }
+        documents = [
+            Document(id=record.id, content=record.text, meta=record.metadata, score=record.score)
+            for record in self.options.model_copy(update=changes).records(query)
+        ]
+        return {"documents": documents}
 
 
 @component

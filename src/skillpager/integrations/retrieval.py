@@ -163,13 +163,10 @@ class LibraryFields(SharedFields):
         metadata: dict[str, object] = {
             "skill": ", ".join(part.skill.name for part in page.parts),
             "chance": max(part.chance for part in page.parts),
-            "tokens": page.tokens,
-            "full_tokens": page.full_tokens,
-            "tokens_exact": page.tokens_exact,
             "complete": all(part.page.complete for part in page.parts),
-            "sufficiency": page.sufficiency,
-            "covered": page.covered,
         }
+        shared = ("tokens", "full_tokens", "tokens_exact", "sufficiency", "covered")
+        metadata |= {name: getattr(page, name) for name in shared}
         source = "+".join(_source(part.skill.name, part.key) for part in page.parts)
         return [_page_record(page.text, metadata, page.sufficiency, source)]
 

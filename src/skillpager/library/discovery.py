@@ -24,6 +24,7 @@ from skillpager.files import (
     FileStamps,
     entries_of,
     identity_of,
+    near_path,
     read_bounded,
     take_stamps,
     warn_of_size,
@@ -195,6 +196,15 @@ def plugin_folders(root: Path) -> list[Path]:
         return [Path(version["installPath"]) / "skills" for version in versions]
     except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return []
+
+
+def check_folders(named: Sequence[Path]) -> Sequence[Path]:
+    """Return what a user named as folders of skills; a `SkillError` names one that is none."""
+    for folder in named:
+        if not folder.is_dir():
+            hint = near_path(folder) or "name folders that contain skills."
+            raise SkillError(f"{folder} is not a folder: {hint}")
+    return named
 
 
 def shown_folders(folders: Sequence[Path]) -> str:

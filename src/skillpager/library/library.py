@@ -19,6 +19,7 @@ from skillpager.library.discovery import (
     Keep,
     Progress,
     Reading,
+    check_folders,
     no_progress,
     read_folders,
     search_folders,
@@ -58,17 +59,20 @@ class Library:
 
     Args:
         pager: Indexes and pages the skills; or makes the pager when it is first needed.
-        folders: Folders to search, nearest first, or one; default: those of the pager's settings and the
-            conventional ones.
+        folders: Folders to search, nearest first, or one; or returns those of each search, which need not be
+            there; default: those of the pager's settings and the conventional ones.
         cache: Folder of the index store, if the pager is to be made later than the first search.
         keep: Returns whether a skill is offered, such as a `SkillFilter`; default: every skill is.
         published: Name of the library in the pager's store whose skills are offered behind those of folders.
+
+    Raises:
+        SkillError: A path in `folders` is not a folder.
     """
 
     def __init__(
         self,
         pager: "SkillPager | Callable[[], SkillPager]",
-        folders: Sequence[Path | str] | Path | str | None = None,
+        folders: Callable[[], Sequence[Path]] | Sequence[Path | str] | Path | str | None = None,
         *,
         cache: Path | None = None,
         keep: Keep | None = None,
@@ -78,8 +82,11 @@ class Library:
         self._library = published
         self._cache = cache
         self.keep = keep
-        named = [folders] if isinstance(folders, (str, Path)) else folders
-        self._named = None if named is None else tuple(map(Path, named))
+        if folders is None or callable(folders):
+            self._folders = folders or (lambda: search_folders(self.pager.settings.skills_dir))
+        else:
+            named = check_folders([*map(Path, [folders] if isinstance(folders, (str, Path)) else folders)])
+            self._folders = lambda: named
         self._searching = threading.Lock()
         self._searched, self._took = -math.inf, 0.0
         self._readings: dict[Path, Reading] = {}
@@ -95,7 +102,7 @@ class Library:
     @property
     def folders(self) -> tuple[Path, ...]:
         """The folders to search; plugins come and go while a server runs."""
-        return tuple(search_folders(self.pager.settings.skills_dir)) if self._named is None else self._named
+        return tuple(self._folders())
 
     def close(self) -> None:
         """Close the store; the library can still be used and opens it again."""

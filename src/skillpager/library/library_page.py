@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from math import prod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from typing_extensions import TypedDict
 
@@ -200,12 +200,7 @@ class _PageMaker:
         # several skills share one budget
         is_default = not options.get("strategy") and self._strategy.name == "navigator"
         self._shared = pager.strategy("lean") if is_default else self._strategy
-        limits = PageOptions(
-            max_tokens=options.get("max_tokens"),
-            sufficiency=options.get("sufficiency"),
-            fill=options.get("fill"),
-        )
-        self._budget = choose_budget(limits, pager.settings, self._strategy)
+        self._budget = choose_budget(cast(PageOptions, options), pager.settings, self._strategy)
         self._indexes: dict[FoundSkill, SkillIndex] = {}
         self.style = pager.style_of(options.get("style"))
         self.count = pager.token_counter.count

@@ -39,10 +39,10 @@ def choose_budget(options: PageOptions, settings: Settings, strategy: Strategy) 
     limits = {name: getattr(settings, name) if asked.get(name) is None else asked[name] for name in names}
     for name in ("max_nodes", "max_tokens"):
         value = limits[name]
-        if value is not None and (not isinstance(value, int) or value < 0):
+        if value is not None and (type(value) is not int or value < 0):
             raise SettingsError(f"{name} is {value!r}: it must be a whole number, 0 or more.")
     least = limits["sufficiency"]
-    if least is not None and not (isinstance(least, (int, float)) and 0.0 < least <= 1.0):
+    if isinstance(least, bool) or not (least is None or (isinstance(least, (int, float)) and 0 < least <= 1)):
         raise SettingsError(f"sufficiency is {least!r}: it must be above 0 and at most 1, such as 0.9.")
     if estimates(strategy):
         return Budget(**limits)

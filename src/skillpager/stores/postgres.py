@@ -249,13 +249,8 @@ class PostgresLibrary:
     """
 
     def __init__(self, store: PostgresStore, name: str) -> None:
-        self._store = store
-        self.name = name
-
-    @property
-    def place(self) -> str:
-        """Name and address of the library, without user and password."""
-        return f"{self.name} of {self._store.place}"
+        self._store, self.name = store, name
+        self.place = f"{name} of {store.place}"  # without user and password
 
     def publish(self, skill: PublishedSkill, content: bytes) -> bool:
         """Store a skill and its text under its name, in place of another; return True if that changed it."""
