@@ -46,6 +46,10 @@ def test_warnings_alone_are_success(tmp_path: Path, env: dict[str, str]) -> None
     done = invoke("library", "check", tmp_path / "skills", "--ignore", "licence", "--ignore", "size", env=env)
     assert (done.code, done.out) == (0, "")
     assert done.err == "1 skill: 0 errors and 0 warnings\n"
+    done = invoke("library", "check", tmp_path / "skills", "--only", "size", env=env)
+    assert ("licence" in done.out, "size" in done.out) == (False, True)
+    done = invoke("library", "check", tmp_path / "skills", "--severity", "error", env=env)
+    assert (done.code, done.out) == (0, "")
 
 
 def test_without_folders_the_usual_ones_are_checked(tmp_path: Path, env: dict[str, str]) -> None:
@@ -80,6 +84,7 @@ def test_what_a_skill_says_stays_on_its_line(tmp_path: Path, env: dict[str, str]
             2,
             f"There is no kind 'licences' of findings: the kinds are {', '.join(Kind)}.",
         ),
+        (["--severity", "fatal"], 2, "There is no severity 'fatal': choose one of error, warning."),
         (["nowhere"], 1, "nowhere is not a folder"),
     ],
 )

@@ -213,6 +213,12 @@ def check(
         list[str] | None,
         typer.Option(metavar="KIND", help="Leave out findings of a kind, such as licence; may be repeated."),
     ] = None,
+    only: Annotated[
+        list[str] | None, typer.Option(metavar="KIND", help="Show only findings of a kind; may be repeated.")
+    ] = None,
+    severity: Annotated[
+        str | None, typer.Option(metavar="SEVERITY", help="Show only this severity: error or warning.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Check skills as their authors would before others use them.
@@ -228,14 +234,18 @@ def check(
       skillpager library check examples/skills/git-bisect --json
     """
     from skillpager.library.checks import check_library  # numpy
-    from skillpager.library.skill_checks import Kind
+    from skillpager.library.skill_checks import Kind, Severity
 
     places = check_folders(folders or []) or search_folders(load_settings().skills_dir)
-    for kind in sorted({*(ignore or ())} - set(Kind)):
+    for kind in sorted({*(ignore or ()), *(only or ())} - set(Kind)):
         raise UsageError(f"There is no kind {kind!r} of findings: the kinds are {', '.join(Kind)}.")
+    if severity not in (None, *Severity):
+        raise UsageError(f"There is no severity {severity!r}: choose one of {', '.join(Severity)}.")
     session.note_estimates(default_counter())
+    left_out = {kind for kind in Kind if kind in (ignore or ()) or (only and kind not in only)}
+    wanted = Severity(severity) if severity else None
     with progress_bar("checking skills") as progress:
-        checked = check_library(places, ignore=[*map(Kind, ignore or ())], progress=progress)
+        checked = check_library(places, ignore=left_out, severity=wanted, progress=progress)
     if checked.skills:
         kinds = ", ".join(f"{count:,} {kind}" for kind, count in checked.counts.items())
         warnings = len(checked.findings) - checked.errors

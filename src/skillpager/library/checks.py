@@ -56,11 +56,16 @@ class LibraryCheck:
 
 
 def check_library(
-    folders: Sequence[Path], *, ignore: Collection[Kind] = (), progress: Progress = no_progress
+    folders: Sequence[Path],
+    *,
+    ignore: Collection[Kind] = (),
+    severity: Severity | None = None,
+    progress: Progress = no_progress,
 ) -> LibraryCheck:
     """Return what to mend in the skills of some folders; stubs are left out.
 
-    Kinds in `ignore` are left out. `progress` is called with the number of skills that were read, and of all.
+    Kinds in `ignore` are left out; `severity` is the only one, if one is wanted. `progress` is called with
+    the number of skills that were read, and of all.
     """
     skills: list[CheckedSkill] = []
     findings: list[Finding] = []
@@ -85,7 +90,7 @@ def check_library(
         texts = [f"{each.skill.name}: {each.skill.description}" for each in described]
         rows = BuiltinEncoder().encode_documents(texts)
         findings += overlap_findings(described, rows)
-    wanted = [each for each in findings if each.kind not in ignore]
+    wanted = [each for each in findings if each.kind not in ignore and severity in (None, each.severity)]
     wanted.sort(key=lambda each: (str(each.file), each.line or 0, each.kind, each.problem))
     return LibraryCheck(len(skills) + unreadable, tuple(wanted))
 
