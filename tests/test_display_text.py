@@ -6,7 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skillpager.display_text import chance_words, encodable, escaped_json, is_plain, one_line, printable
+from skillpager.display_text import (
+    chance_words,
+    encodable,
+    escaped_json,
+    is_plain,
+    one_line,
+    printable,
+    sufficiency_words,
+)
 from skillpager.tokens import EstimatedCounter, O200kCounter
 
 
@@ -52,6 +60,13 @@ def test_texts_for_a_terminal_keep_their_lines(text: str) -> None:
 )
 def test_no_estimate_is_shown_as_certain_or_impossible(chance: float, words: str) -> None:
     assert chance_words(chance) == words
+    told = sufficiency_words(chance, broad=False)
+    assert told == f"holds all that is needed with an estimated chance of {words}"
+
+
+@pytest.mark.parametrize(("chance", "word"), [(0.49, "hardly"), (0.5, "possibly"), (0.9, "likely")])
+def test_the_chance_of_a_page_for_a_broad_query_is_told_in_words(chance: float, word: str) -> None:
+    assert sufficiency_words(chance, broad=True).partition(",")[0] == f"{word} holds all that is needed"
 
 
 @pytest.mark.parametrize("size", [1, 5_000])

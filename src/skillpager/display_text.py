@@ -23,6 +23,10 @@ SNIPPET_CHARS = 72
 # an estimate is never shown as certain, nor as impossible
 LEAST_CHANCE = 0.01
 LARGEST_CHANCE = 0.99
+# the chance of a page for a broad query is off by .09 on average: words stand for it, with the share of the
+# default pages that suffice by models that never saw the skill (docs/measured.md)
+LIKELY, POSSIBLE = 0.9, 0.5
+LIKELY_SHARE = 0.86
 
 
 def printable(text: str) -> str:
@@ -84,6 +88,15 @@ def chance_words(chance: float) -> str:
     if chance < LEAST_CHANCE:
         return f"under {percent(LEAST_CHANCE)}"
     return f"over {percent(LARGEST_CHANCE)}" if chance > LARGEST_CHANCE else percent(chance)
+
+
+def sufficiency_words(chance: float, *, broad: bool) -> str:
+    """Return what a page says of its chance to suffice: words for broad queries, a number for others."""
+    if not broad:
+        return f"holds all that is needed with an estimated chance of {chance_words(chance)}"
+    if chance < LIKELY:
+        return f"{'possibly' if chance >= POSSIBLE else 'hardly'} holds all that is needed"
+    return f"likely holds all that is needed, as {percent(LIKELY_SHARE)} of the pages for broad queries do"
 
 
 def too_few_tokens(least: int, limit: str = "max_tokens") -> str:

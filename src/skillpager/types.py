@@ -13,7 +13,7 @@ from typing import Protocol
 
 from typing_extensions import TypedDict
 
-from skillpager.display_text import too_few_tokens
+from skillpager.display_text import sufficiency_words, too_few_tokens
 from skillpager.index_types import *
 from skillpager.json_types import shown_as
 
@@ -179,6 +179,7 @@ class Selection:
         score_kind: What `marginal` is: a `ScoreKind`, or what a strategy of your own calls it.
         covered: Estimated probability that the skill answers the query at all, if estimated.
         variants: The other variants of each folder that was taken without being named, by its path.
+        broad: Whether the query seems to be one of few words about whole procedures.
     """
 
     strategy: str
@@ -189,6 +190,7 @@ class Selection:
     score_kind: str = ScoreKind.OWN
     covered: float | None = None
     variants: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    broad: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,6 +246,18 @@ class Page:
     def token_reduction(self) -> float:
         """The share of tokens that the page saves, `1 - tokens / full_tokens`; negative if it is longer."""
         return 1.0 - self.tokens / self.full_tokens if self.full_tokens else 0.0
+
+    @property
+    def promise(self) -> str:
+        """What the page says of its chance to suffice; empty if that is unknown, or the skill is whole."""
+        if self.sufficiency is None or self.complete:
+            return ""
+        return sufficiency_words(self.sufficiency, broad=self.broad)
+
+    @property
+    def broad(self) -> bool:
+        """Whether the query seems to be one of few words about whole procedures."""
+        return self.selection is not None and self.selection.broad
 
     @property
     def problem(self) -> str:

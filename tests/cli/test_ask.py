@@ -59,7 +59,7 @@ def test_the_notes_tell_of_each_skill_and_of_the_whole(ask: Ask) -> None:
     assert re.match(r"(git-bisect|postgres-backup) is a right skill with", right)
     assert {line.partition(":")[0] for line in skills} == {"git-bisect", "postgres-backup"}
     assert re.fullmatch(
-        r"2 skills, [\d,]+ tokens, [\d.]+ % saved; all parts hold what is needed with an estimated chance of \d+ %",
+        r"2 skills, [\d,]+ tokens, [\d.]+ % saved; holds all that is needed with an estimated chance of \d+ %",
         whole,
     )
 

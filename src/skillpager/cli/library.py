@@ -193,10 +193,7 @@ def _note_parts(made: LibraryPage) -> None:
     if len(made.parts) > 1:
         saved = percent(1 - made.tokens / made.full_tokens, digits=1)
         line = f"{len(made.parts)} skills, {token_count(made.tokens, exact=made.tokens_exact)}, {saved} saved"
-        if made.sufficiency is not None:
-            chance = chance_words(made.sufficiency)
-            line += f"; all parts hold what is needed with an estimated chance of {chance}"
-        note(line)
+        note(f"{line}; {made.promise}" if made.promise else line)
     if made.parts:  # what its page promises holds only if it is
         first = made.parts[0]
         note(f"{first.skill.name} is a right skill with an estimated chance of {chance_words(first.chance)}")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from skillpager.cli.messages import are_notes_shown, note, print_text
-from skillpager.display_text import chance_words, one_line, percent
+from skillpager.display_text import one_line, percent
 from skillpager.pages.render import not_covered
 from skillpager.types import Page
 
@@ -69,9 +69,8 @@ def note_page(page: Page, name: str = "") -> None:
         if not page.complete:
             saved = f"{'' if page.tokens_exact else 'about '}{percent(page.token_reduction, digits=1)} saved"
             line = f"{len(page.nodes)} of {counted(total, 'node')}, {tokens}, {saved}"
-            if page.sufficiency is not None:
-                chance = chance_words(page.sufficiency)
-                line += f"; holds all that is needed with an estimated chance of {chance}"
+            if page.promise:
+                line += f"; {page.promise}"
         note(f"{name}: {line}" if name else line)
     if uncovered:
         note(f"the skill {f'{name!r} ' if name else ''}{uncovered}")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, cast
 
 from typing_extensions import TypedDict
 
+from skillpager.display_text import sufficiency_words
 from skillpager.errors import SettingsError, SkillError, SkillPagerError
 from skillpager.json_types import INLINE, ROUNDED
 from skillpager.library.discovery import FoundSkill, Progress, no_progress, skill_faults
@@ -130,6 +131,12 @@ class LibraryPage:
     def token_reduction(self) -> float:
         """As of `Page`."""
         return 1.0 - self.tokens / self.full_tokens if self.full_tokens else 0.0
+
+    @property
+    def promise(self) -> str:
+        """As of `Page`; not empty for whole skills."""
+        broad = any(part.page.broad for part in self.parts)
+        return "" if self.sufficiency is None else sufficiency_words(self.sufficiency, broad=broad)
 
     @property
     def has_fit(self) -> bool:

@@ -282,9 +282,8 @@ class ToolCall:
         if not page.text:
             raise SettingsError("budget_tokens is too small: not even the omission marks fit. Ask for more.")
         said = ""
-        if not complete and page.sufficiency is not None:
-            chance = chance_words(page.sufficiency)
-            said = f"[Page{tag} holds all that is needed with an estimated chance of {chance}]\n"
+        if not complete and page.promise:
+            said = f"[Page{tag} {page.promise}]\n"
         if isinstance(page, LibraryPage) and page.parts:
             first, right = page.parts[0], chance_words(page.parts[0].chance)
             said += f"[{first.skill.name}{tag} is a right skill with an estimated chance of {right}]\n"

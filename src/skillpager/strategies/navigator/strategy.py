@@ -26,7 +26,7 @@ from itertools import combinations
 import numpy as np
 
 from skillpager.sections import sections_of
-from skillpager.strategies.navigator.features import IndexFeatures, Odds
+from skillpager.strategies.navigator.features import QUERY_KINDS, IndexFeatures, Odds, kinds_of
 from skillpager.strategies.navigator.lexical import clauses_of, terms_of
 from skillpager.strategies.navigator.model import NeedModel, shipped_model
 from skillpager.strategies.navigator.notes import needs_with_notes
@@ -302,7 +302,9 @@ class Navigator:
         if saves_little and bounded.max_nodes == len(index.nodes) and not lean:
             reason = walk.run(picker, len(index.nodes), None)
         picker.compare_picks()
-        return replace(picker.selection(self.name, reason=reason, covered=covered), variants=variants)
+        broad = bool(kinds_of(query, breadth)[QUERY_KINDS.index("broad")] > 0.5)
+        chosen = picker.selection(self.name, reason=reason, covered=covered)
+        return replace(chosen, variants=variants, broad=broad)
 
     def clauses(self, query: str) -> Sequence[str]:
         """Return the clauses of a query, which are embedded in addition to the whole."""
