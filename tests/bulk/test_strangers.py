@@ -95,7 +95,6 @@ def test_headers_of_many_files_are_not_kept(tmp_path: Path) -> None:
         for number in range(100):
             info = tarfile.TarInfo(f"{number}")
             info.pax_headers = {"comment": "x" * (MIB // 4)}
-            # one for all files that follow
             opened.fileobj.write(info.create_pax_global_header({f"key{number}": "x" * (MIB // 4)}))
             opened.addfile(info)
     tracemalloc.start()

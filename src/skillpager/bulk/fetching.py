@@ -39,10 +39,8 @@ MAX_FILE_BYTES = 64 * 1024**2
 MAX_HEADER_BYTES = 1024**2
 # `tarfile` may need the square of the time for digits in a row (CVE-2024-6232); its numbers have about 20
 TOO_MANY_DIGITS = re.compile(rb"\d{65}")
-# folders within folders are made, walked and removed by recursion
-MAX_PARTS = 64
-# warnings for each file that is left out; of the others there is the number
-MAX_WARNINGS = 20
+MAX_PARTS = 64  # of a path: folders within folders are made, walked and removed by recursion
+MAX_WARNINGS = 20  # for each file that is left out; of the others there is the number
 CHUNK = 1024**2
 
 GIT = "git+"
@@ -51,10 +49,8 @@ GIT_SECONDS = 600.0
 TRANSPORTS = ("file", "https", "ssh")
 
 # raised for a damaged archive, or a disk that is full
-UNPACKING_ERRORS = (
-    *(OSError, EOFError, RuntimeError, ValueError, tarfile.TarError, zipfile.BadZipFile),
-    zlib.error,
-)
+_DAMAGED = tarfile.TarError, zipfile.BadZipFile, zlib.error
+UNPACKING_ERRORS = OSError, EOFError, RuntimeError, ValueError, *_DAMAGED
 
 
 class Intake:
@@ -94,11 +90,10 @@ class Intake:
     def add(self, path: str, opened: IO[bytes]) -> None:
         """Write a file; one that is too large, or whose path leads out or cannot be had here, is left out."""
         parts = PurePosixPath(path).parts
-        if not parts or path.startswith("/") or ".." in parts or (os.name == "nt" and ":" in path):
-            self.leave_out(path, "its path leads out of the archive")
-            return
-        if len(parts) > MAX_PARTS:
-            self.leave_out(path, f"its path has more than {MAX_PARTS} parts")
+        out = not parts or path.startswith("/") or ".." in parts or (os.name == "nt" and ":" in path)
+        if out or len(parts) > MAX_PARTS:
+            wrong = "leads out of the archive" if out else f"has more than {MAX_PARTS} parts"
+            self.leave_out(path, f"its path {wrong}")
             return
         target = self.folder.joinpath(*parts)
         try:

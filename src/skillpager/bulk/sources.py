@@ -82,9 +82,8 @@ def refuse_credentials(address: str) -> None:
     login = url.password is not None or (url.username is not None and url.scheme != "ssh")
     if login or url.query or not re.fullmatch("(subdirectory=[^&]*)?", url.fragment):
         raise SkillError(
-            f"The address at {url.hostname} holds a user, password, query or fragment but `subdirectory=`, "
-            "which other programs on this machine could read: leave them out, and use git's credential "
-            "helper or ssh."
+            f"The address at {url.hostname} holds a user, password, query or fragment (but `subdirectory=`) "
+            "that other programs could read: leave them out, and use git's credential helper or ssh."
         )
 
 

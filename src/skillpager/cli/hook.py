@@ -171,8 +171,7 @@ def _answer(
     if not likely or not_covered(made.covered) or not any(part.page.nodes for part in made.parts):
         return {}
     names = ", ".join(f'"{part.skill.name}"' for part in made.parts)
-    paths = [str(part.skill.path) for part in made.parts]
-    # no character that turns text around or hides it stands in a sentence of ours
+    paths = [str(part.skill.path) for part in made.parts]  # of which nothing may hide or turn a line of ours
     places = [json.dumps(path, ensure_ascii=not is_plain(path)) for path in paths]
     found = "a skill" if len(places) == 1 else "skills"
     head = f"[For this prompt SkillPager found {found}: {names}, from {', '.join(places)}]"
