@@ -85,8 +85,9 @@ def test_links_out_of_the_documentation_lead_to_the_repository(site: Path) -> No
     measured = article(site, DOCS / "measured.md")
     assert f'href="{repository}/blob/main/training/train.py"' in measured
     assert f'href="{repository}/tree/main/benchmarks/intraskill/dev"' in measured
-    (picture,) = re.findall(r'<img[^>]* src="\.\./([^"]+)"', measured)
-    assert (site / picture).read_bytes() == (ROOT / picture).read_bytes()
+    curve, readers = re.findall(r'<img[^>]* src="\.\./([^"]+)"', measured)
+    assert (site / curve).read_bytes() == (ROOT / curve).read_bytes()
+    assert (site / readers).read_bytes() == (DOCS / readers).read_bytes()
     assert not any('href="../src' in article(site, document) for document in WRITTEN)
     assert not list(site.rglob("*.py"))
 
