@@ -96,7 +96,9 @@ def sufficiency_words(chance: float, *, broad: bool) -> str:
         return f"holds all that is needed with an estimated chance of {chance_words(chance)}"
     if chance < LIKELY:
         return f"{'possibly' if chance >= POSSIBLE else 'hardly'} holds all that is needed"
-    return f"likely holds all that is needed, as {percent(LIKELY_SHARE)} of the pages for broad queries do"
+    return (
+        f"likely holds all that is needed, as {percent(LIKELY_SHARE)} of default pages for broad queries do"
+    )
 
 
 def too_few_tokens(least: int, limit: str = "max_tokens") -> str:

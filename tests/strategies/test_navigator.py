@@ -368,7 +368,8 @@ def test_a_page_that_would_save_little_is_the_whole_skill() -> None:
         target = run(Lean(model=model), index).picks[-1].sufficiency
         assert len(run(Lean(model=model), index, sufficiency=target).picks) == 4
         assert len(run(Navigator(model=model), index, sufficiency=target).picks) == length
-    # not under a ceiling that the skill does not fit, nor with a largest number of nodes
+        assert len(run(Navigator(model=model), index, max_nodes=9).picks) == length
+    # not under a ceiling that the skill does not fit, nor with a smaller number of nodes
     assert len(run(Navigator(model=model), index, max_tokens=41).picks) == 4
     assert len(run(Navigator(model=model), index, max_nodes=5).picks) == 4
 

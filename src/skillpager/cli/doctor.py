@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import fields, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import NamedTuple
 
 import typer
 from rich.filesize import decimal
@@ -23,6 +24,14 @@ NOT_INSTALLED = "not installed"
 SELF_TEST = "To restore a table, run pg_restore.\n\nTo bake bread, heat the oven.\n"
 SELF_TEST_QUERY = "restore a table"
 SELF_TEST_ANSWER = "pg_restore"
+
+
+class Check(NamedTuple):
+    """The result of a check: what was checked, whether it works, and what was found."""
+
+    name: str
+    ok: bool
+    detail: str
 
 
 @reported
@@ -43,13 +52,14 @@ def doctor(options: IndexOptions, as_json: AsJson = False) -> None:
         missing = any(package_version(package) == NOT_INSTALLED for package in packages)
         extras["available" if missing else "installed"].append(extra)
     checks = [_check("cache", _open_cache, settings), _check("self-test", _page_a_skill, settings)]
-    healthy = all(check["ok"] for check in checks)
+    healthy = all(check.ok for check in checks)
     python = f"{platform.python_version()} ({sys.executable})"
     facts = {"version": package_version(), "python": python, "platform": platform.platform()}
     sources = _sources(settings)
     if as_json:
         origins = {name: {"value": value, "origin": origin} for name, value, origin in sources}
-        print_json({**facts, "settings": origins, "extras": extras, "checks": checks, "healthy": healthy})
+        results = {"checks": [check._asdict() for check in checks], "healthy": healthy}
+        print_json({**facts, "settings": origins, "extras": extras, **results})
     else:
         sections = {
             "skillpager": [*facts.items()],
@@ -57,10 +67,7 @@ def doctor(options: IndexOptions, as_json: AsJson = False) -> None:
             f"extras: `{install_command('NAME')}` adds one": [
                 (state, ", ".join(names) or "none") for state, names in extras.items()
             ],
-            "checks": [
-                (str(check["name"]), f"{'ok' if check['ok'] else 'FAILED'}: {check['detail']}")
-                for check in checks
-            ],
+            "checks": [(check.name, f"{'ok' if check.ok else 'FAILED'}: {check.detail}") for check in checks],
         }
         for title, rows in sections.items():
             print_text(title)
@@ -105,12 +112,12 @@ def _sources(settings: Settings) -> list[tuple[str, str, str]]:
     return found
 
 
-def _check(name: str, work: Callable[[Settings], str], settings: Settings) -> dict[str, str | bool]:
+def _check(name: str, work: Callable[[Settings], str], settings: Settings) -> Check:
     """Return the result of a check that returns what it found, or raises what is wrong."""
     try:
-        return {"name": name, "ok": True, "detail": work(settings)}
+        return Check(name, True, work(settings))
     except SkillPagerError as error:
-        return {"name": name, "ok": False, "detail": str(error)}
+        return Check(name, False, str(error))
 
 
 def _open_cache(settings: Settings) -> str:

@@ -119,7 +119,8 @@ def skill_from_files(
     """
     if not files or is_blank(files[0][1]):
         raise SkillError("The skill text is empty: pass at least one line of Markdown.")
-    sources, size = dict[str, SourceFile](), 0
+    sources: dict[str, SourceFile] = {}
+    size = 0
     for path, text in files:
         _check_path(path, path)
         what = "The skill text" if len(files) == 1 else f"The file {path}"
@@ -208,7 +209,8 @@ class _Reader:
     def __init__(self, root: Path, max_bytes: int) -> None:
         self._root, self._real_root = root, root.resolve()
         self.warnings: list[str] = []
-        self._max_bytes, self._bytes = max_bytes, 0
+        self._max_bytes = max_bytes
+        self._bytes = 0
 
     def read(self, path: Path) -> SourceFile:
         name = path.relative_to(self._root).as_posix()

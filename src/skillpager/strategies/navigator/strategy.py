@@ -68,8 +68,8 @@ MAX_IMPORT_TOKENS = 120  # a longer node is an example, not a list of imports, a
 MAX_OPENING_TOKENS = 60
 MAX_LIST_TOKENS = 400  # of a numbered list that comes whole or not at all: six more tokens a page of folders
 
-# "where do breakpoints go" names no language
-_WHERE_GO = re.compile(r"(?<=\bwhere )(?:do|does|should|must|can|will)(?: \w+){1,4} go\b", re.IGNORECASE)
+# behind most words "go" is no language: "where do breakpoints go", "how do I go about it"
+_VERB_GO = re.compile(r"\b(?!(?:and|for|from|in|or|to|using|vs|with) )(\w+) go\b")
 
 # `import a.b as c, d`, `from x import y as z`, `from x import (y, z)`, `import {y as z} from "x"`,
 # `const y = require("x")`; what is in brackets may be on several lines
@@ -106,9 +106,9 @@ def required_context(
     lists: dict[tuple[str, int], list[Node]] = {}
     for node in nodes:
         if node.list_context and _NUMBERED.match(node.text):
-            # the same for all items of a list
-            first = node.ordinal - node.list_context.position
-            lists.setdefault((node.span.file, first), []).append(node)
+            # the ordinal before the list, the same for all items that no other node separates
+            before = node.ordinal - node.list_context.position
+            lists.setdefault((node.span.file, before), []).append(node)
     whole: dict[int, set[int]] = {}
     for items in lists.values():
         if sum(item.tokens for item in items) <= MAX_LIST_TOKENS:
@@ -175,14 +175,15 @@ class Variants:
         """
         unnamed: dict[str, list[str]] = {}
         for group in self._groups:
-            for words in (set(terms_of(_WHERE_GO.sub("", query.text))), set(terms_of(query.context))):
+            for words in (set(terms_of(_VERB_GO.sub(r"\1", query.text))), set(terms_of(query.context))):
                 wanted = [bool(terms) and terms <= words for _, terms, _ in group]
                 if any(wanted):
                     break
             else:
                 totals = [float(needs[ordinals].sum()) for _, _, ordinals in group]
                 wanted[best := int(np.argmax(totals))] = True
-                if totals[best] > 0.0 and len(unnamed) < MAX_TOLD:  # 0 below what is left out
+                # without needs it is part of a variant that is left out
+                if totals[best] > 0.0 and len(unnamed) < MAX_TOLD:
                     unnamed[group[best][0]] = [each[0] for each in group if each is not group[best]]
             for (_, _, ordinals), is_wanted in zip(group, wanted, strict=True):
                 needs[ordinals] *= is_wanted
@@ -299,7 +300,7 @@ class Navigator:
         reason = walk.run(picker, most, budget.sufficiency)
         ceiling = index.full_tokens if budget.max_tokens is None else budget.max_tokens
         saves_little = walk.page_share >= 1 - LEAST_SAVING and index.full_tokens <= ceiling
-        if saves_little and bounded.max_nodes == len(index.nodes) and not lean:
+        if saves_little and picker.room >= len(index.nodes) - len(picker.picks) and not lean:
             reason = walk.run(picker, len(index.nodes), None)
         picker.compare_picks()
         broad = bool(kinds_of(query, breadth)[QUERY_KINDS.index("broad")] > 0.5)
