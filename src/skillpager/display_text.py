@@ -25,8 +25,7 @@ LEAST_CHANCE = 0.01
 LARGEST_CHANCE = 0.99
 # the chance of a page for a broad query is off by .09 on average: words stand for it, with the share of the
 # default pages that suffice by models that never saw the skill (docs/measured.md)
-LIKELY, POSSIBLE = 0.9, 0.5
-LIKELY_SHARE = 0.86
+LIKELY, POSSIBLE, LIKELY_SHARE = 0.9, 0.5, 0.86
 
 
 def printable(text: str) -> str:
@@ -90,15 +89,15 @@ def chance_words(chance: float) -> str:
     return f"over {percent(LARGEST_CHANCE)}" if chance > LARGEST_CHANCE else percent(chance)
 
 
-def sufficiency_words(chance: float, *, broad: bool) -> str:
+def sufficiency_words(chance: float | None, *, broad: bool) -> str:
     """Return what a page says of its chance to suffice: words for broad queries, a number for others."""
+    if chance is None:
+        return ""
     if not broad:
         return f"holds all that is needed with an estimated chance of {chance_words(chance)}"
     if chance < LIKELY:
         return f"{'possibly' if chance >= POSSIBLE else 'hardly'} holds all that is needed"
-    return (
-        f"likely holds all that is needed, as {percent(LIKELY_SHARE)} of default pages for broad queries do"
-    )
+    return f"likely holds all that is needed, as {percent(LIKELY_SHARE)} of default pages for such queries do"
 
 
 def too_few_tokens(least: int, limit: str = "max_tokens") -> str:

@@ -250,14 +250,8 @@ class Page:
     @property
     def promise(self) -> str:
         """What the page says of its chance to suffice; empty if that is unknown, or the skill is whole."""
-        if self.sufficiency is None or self.complete:
-            return ""
-        return sufficiency_words(self.sufficiency, broad=self.broad)
-
-    @property
-    def broad(self) -> bool:
-        """Whether the query seems to be one of few words about whole procedures."""
-        return self.selection is not None and self.selection.broad
+        broad = self.selection is not None and self.selection.broad
+        return "" if self.complete else sufficiency_words(self.sufficiency, broad=broad)
 
     @property
     def problem(self) -> str:

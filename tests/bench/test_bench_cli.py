@@ -207,7 +207,7 @@ def test_one_command_runs_every_suite_and_writes_the_report(session: Session) ->
     for table in ("Main results", "Concept nodes in the candidate pool", "λ", "Equal budgets"):
         assert table in report
     figures = {path.stem for path in (session.folder / "results" / "report" / "figures").iterdir()}
-    assert figures == {"pareto", "matched-budgets"}
+    assert figures == {"entry-bias", "lambda-sweep", "k-sweep", "pareto", "matched-budgets"}
 
 
 def test_a_run_judged_by_a_model_asks_it(session: Session) -> None:

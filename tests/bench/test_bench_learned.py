@@ -222,7 +222,7 @@ def test_allowed_methods_run_and_every_table_and_picture_says_so(seen: Path) -> 
     assert invoke("bench", "report", "results", "--allow-trained").code == 0
     text = Path("results/report/report.html").read_text(encoding="utf-8")
     shown = [*Path("results/report/tables").iterdir(), *Path("results/report/figures").iterdir()]
-    assert len(shown) == 9
+    assert len(shown) == 11
     assert text.count(note) == len(shown) + 1  # the facts
     for path in Path("results/report/tables").iterdir():
         with path.open(encoding="utf-8", newline="") as file:

@@ -9,10 +9,15 @@ from scipy import stats
 from skillpager.bench.data.skillrouter import POOL_SKILLS
 from skillpager.bench.report import paper
 from skillpager.bench.report.paper import PaperRow, PaperTable
-from skillpager.bench.report.statistics import SAMPLES, Interval, bootstrap, bootstrap_p, holm
+from skillpager.bench.report.statistics import SAMPLES, Interval, UpperBound, bootstrap, bootstrap_p, holm
 
 TABLES = (paper.MAIN, paper.CONCEPT, paper.LAMBDA, paper.NODE_BUDGET, paper.GRAPH)
 PUBLISHED = [(table, row) for table in TABLES for row in table.rows]
+
+
+def successes(count: int, total: int) -> np.ndarray:
+    """Return `total` verdicts, `count` of them positive."""
+    return np.arange(total) < count
 
 
 # ---- bootstrap
@@ -21,7 +26,7 @@ PUBLISHED = [(table, row) for table in TABLES for row in table.rows]
 @pytest.mark.parametrize(("table", "row"), PUBLISHED, ids=lambda value: getattr(value, "label", ""))
 def test_the_papers_intervals_are_reproduced(table: PaperTable, row: PaperRow) -> None:
     count = round(row.sufficiency * table.queries / 100)
-    found = bootstrap(np.arange(table.queries) < count).scaled(100)
+    found = bootstrap(successes(count, table.queries)).scaled(100)
     assert found.value == pytest.approx(row.sufficiency, abs=0.05)
     assert (found.low, found.high) == pytest.approx((row.low, row.high), abs=0.21)
 
@@ -92,6 +97,7 @@ def test_the_p_of_a_difference_is_near_that_of_a_paired_t_test() -> None:
 def test_the_p_of_no_difference_is_1_and_of_a_sure_one_the_least() -> None:
     assert bootstrap_p(np.zeros(30)) == 1.0
     assert bootstrap_p(np.ones(30)) == bootstrap_p(-np.ones(30)) == pytest.approx(2 / (SAMPLES + 1))
+    assert [type(p) for p in holm([bootstrap_p(np.ones(30)), 0.5])] == [UpperBound, float]
 
 
 def test_the_p_is_that_of_clusters() -> None:

@@ -3,7 +3,6 @@
 import csv
 import io
 import math
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,7 +16,7 @@ from bench_results import FULL_TOKENS, TOKENS, results_of, whole_run, write_resu
 from skillpager.bench.data.records import write_records
 from skillpager.bench.report import claims, paper, tables
 from skillpager.bench.report.claims import CLAIMS, Outcome, check_claims, has_power, judge_claim
-from skillpager.bench.report.figures import DPI, WIDTH, Picture, budget_figure, frontier, pareto_figure
+from skillpager.bench.report.figures import DPI, WIDTH, Picture, frontier, sweep_figure
 from skillpager.bench.report.methods import compare_curves, compare_methods, default_methods, read_curves
 from skillpager.bench.report.report import SECTIONS
 from skillpager.bench.report.results import Results
@@ -26,9 +25,6 @@ from skillpager.bench.report.tables import Cell, Table, format_cell, frame
 from skillpager.bench.run.methods import METHOD_STRATEGIES, OFFLINE, parse_method
 from skillpager.bench.run.methods import SUITES as REAL_SUITES
 from skillpager.encoders.builtin import ENCODER_ID
-
-PAPER_TABLES = (paper.MAIN, paper.CONCEPT, paper.LAMBDA, paper.NODE_BUDGET)
-PAPER_ROWS = [(table, row) for table in PAPER_TABLES for row in table.rows]
 
 
 @pytest.fixture(scope="module")
@@ -113,9 +109,13 @@ def test_main_results_stand_beside_the_papers(results: Results) -> None:
     assert "395 skills, 1,975 queries" in table.reference
 
 
-@pytest.mark.parametrize(
-    "title", ["Main results", "Concept ablation", "Graph augmentation", "Granularity", "λ sweep", "k sweep"]
+TABLES_OF_SUITES = (
+    *("Main results", "Concept ablation", "Graph augmentation", "Granularity"),
+    *("λ sweep", "k sweep"),
 )
+
+
+@pytest.mark.parametrize("title", TABLES_OF_SUITES)
 def test_a_table_whose_suite_did_not_run_is_left_out(title: str, tmp_path: Path, results: Results) -> None:
     assert make(title, results) is not None
     assert make(title, results_of(tmp_path, {"mmr": [True], "full": [True]})) is None
@@ -203,7 +203,7 @@ def test_the_area_under_a_curve_is_its_mean_height(tmp_path: Path) -> None:
     assert table is not None
     assert table.rows["Method"].tolist()[:2] == ["mmr@lambda=0.9", "head"]
     line = table.texts.set_index("Method").loc["head"].tolist()
-    assert line[1:3] == ["−75.00 [−75.00, −75.00]", "0.0002"]  # the variant that uses its budgets
+    assert line[1:3] == ["−75.00 [−75.00, −75.00]", "≤\u00a00.0002"]  # the variant that uses its budgets
     assert line[3:] == ["—", "—", "—", "0.0", "50.0", "40.0", "—", "—", "—"]
     difference, _ = compare_curves([best, other], best)["head"]
     assert difference.value == pytest.approx(-75)
@@ -301,7 +301,11 @@ def test_the_papers_differences_are_those_of_its_text() -> None:
     assert gaps["mmr@lambda=0.7", "mmr@lambda=0.5", "Suff."] == pytest.approx(31.90)
     assert gaps["mmr@lambda=0.9", "mmr@lambda=0.7", "Suff."] == pytest.approx(0.10)
     assert gaps["mmr@k=30", "mmr@k=20", "Suff."] == pytest.approx(0.71)
-    scores = {(table.is_ablation, row.label): row.sufficiency for table, row in PAPER_ROWS}
+    scores = {
+        (table.is_ablation, row.label): row.sufficiency
+        for table in (paper.MAIN, paper.CONCEPT, paper.LAMBDA, paper.NODE_BUDGET)
+        for row in table.rows
+    }
     for claim in CLAIMS.itertuples():
         places = [(claim.scope == "ablation", label) for label in (claim.first, claim.second)]
         if claim.measure == "Suff." and claim.scope != "last third" and scores.keys() >= {*places}:
@@ -313,7 +317,12 @@ def test_the_papers_differences_are_those_of_its_text() -> None:
 
 def test_claims_are_about_methods_of_the_suites() -> None:
     known = {label for suite in REAL_SUITES.values() for label in suite}
-    assert {*CLAIMS["first"], *CLAIMS["second"], *(row.label for _, row in PAPER_ROWS)} <= known
+    assert {*CLAIMS["first"], *CLAIMS["second"]} <= known
+    assert {
+        row.label
+        for table in (paper.MAIN, paper.CONCEPT, paper.LAMBDA, paper.NODE_BUDGET)
+        for row in table.rows
+    } <= known
 
 
 def test_claims_are_checked_on_their_part_of_the_data(tmp_path: Path) -> None:
@@ -358,25 +367,32 @@ def test_a_claim_is_judged_only_with_the_papers_encoder_and_text(
 # ---- figures
 
 
-@pytest.mark.parametrize(("name", "draw"), [("pareto", pareto_figure), ("matched-budgets", budget_figure)])
-def test_a_figure_is_drawn_the_same_each_time(
-    name: str, draw: Callable[[Results], Picture | None], results: Results, tmp_path: Path
-) -> None:
+@pytest.mark.parametrize("name", ["lambda-sweep", "k-sweep", "pareto", "matched-budgets"])
+def test_a_figure_is_drawn_the_same_each_time(name: str, results: Results, tmp_path: Path) -> None:
     before = dict(matplotlib.rcParams)
-    picture = draw(results)
-    assert picture is not None
-    assert picture.name == name
-    pixels = imread(io.BytesIO(picture.png))
-    assert pixels.shape[1] == round(WIDTH * DPI)
-    assert pixels[..., :3].std() > 0.02  # something is drawn
-    assert picture.note.endswith(".")
-    with matplotlib.rc_context({"lines.linewidth": 9, "font.size": 30, "axes.facecolor": "red"}):
-        assert draw(results) == picture
-    assert draw(results_of(tmp_path, {"mmr": [True]})) is None
+    makers = [
+        maker
+        for parts in SECTIONS.values()
+        for title, maker, _ in parts
+        if "figure" in title or "plot" in title
+    ]
+    for make_figure in makers:
+        picture = make_figure(results)
+        assert isinstance(picture, Picture)
+        if picture.name != name:
+            continue
+        pixels = imread(io.BytesIO(picture.png))
+        assert pixels.shape[1] == round(WIDTH * DPI)
+        assert pixels[..., :3].std() > 0.02  # something is drawn
+        assert picture.note.endswith(".")
+        with matplotlib.rc_context({"lines.linewidth": 9, "font.size": 30, "axes.facecolor": "red"}):
+            assert make_figure(results) == picture
+        assert make_figure(results_of(tmp_path, {"mmr": [True]})) is None
     assert dict(matplotlib.rcParams) == before
 
 
 def test_the_alternative_text_tells_the_numbers(results: Results) -> None:
-    picture = pareto_figure(results)
+    picture = sweep_figure(paper.LAMBDA, results)
     assert picture is not None
-    assert f"mmr {100 * np.mean(whole_run()['mmr']):.1f} % at 60.0 % fewer tokens" in picture.alt
+    verdicts = whole_run()["mmr@lambda=0.7"]
+    assert f"λ = 0.7 {100 * np.mean(verdicts):.1f} % (paper 86.0 %)" in picture.alt

@@ -40,7 +40,7 @@ MAX_HEADER_BYTES = 1024**2
 # `tarfile` may need the square of the time for digits in a row (CVE-2024-6232); its numbers have about 20
 TOO_MANY_DIGITS = re.compile(rb"\d{65}")
 MAX_PARTS = 64  # of a path: folders within folders are made, walked and removed by recursion
-MAX_WARNINGS = 20  # for each file that is left out; of the others there is the number
+MAX_WARNINGS = 20  # for each file that is left out; one for all others
 CHUNK = 1024**2
 
 GIT = "git+"
@@ -65,12 +65,8 @@ class Intake:
         self._left_out += 1
         if self._left_out <= MAX_WARNINGS:
             logger.warning("%s: the file %r was left out: %s", self._place, path[:200], reason)
-
-    def close(self) -> Path:
-        """Return the folder, with a warning for further files that were left out."""
-        if (more := self._left_out - MAX_WARNINGS) > 0:
-            logger.warning("%s: %s more files were left out", self._place, f"{more:,}")
-        return self.folder
+        elif self._left_out == MAX_WARNINGS + 1:
+            logger.warning("%s: further files are left out, too", self._place)
 
     def too_large(self, limit: str) -> SkillError:
         """Return the error for a source that is beyond a limit."""
@@ -132,7 +128,7 @@ def unpack(archive: Path, folder: Path, *, place: str) -> Path:
     else:
         with archive.open("rb") if suffix == ".tar" else gzip.open(archive) as data:
             _unpack_tar(cast("IO[bytes]", data), intake)
-    return intake.close()
+    return intake.folder
 
 
 def _unpack_zip(archive: Path, intake: Intake) -> None:
@@ -230,7 +226,7 @@ def fetch_git(text: str, folder: Path) -> Path:
     # attributes of a work tree: this repository has none, so files come as they are, without filters
     archive = [*own, "archive", "--format=tar", "--worktree-attributes", "FETCH_HEAD"]
     _run_git(text, *archive, take=lambda data: _unpack_tar(data, intake))
-    wanted = (intake.close() / part).resolve()
+    wanted = (intake.folder / part).resolve()
     if not wanted.is_relative_to(intake.folder.resolve()) or not wanted.is_dir():
         raise SkillError(f"{text} has no folder {part!r}: check what follows `#subdirectory=`.")
     return wanted

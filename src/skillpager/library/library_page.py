@@ -135,8 +135,8 @@ class LibraryPage:
     @property
     def promise(self) -> str:
         """As of `Page`; not empty for whole skills."""
-        broad = any(part.page.broad for part in self.parts)
-        return "" if self.sufficiency is None else sufficiency_words(self.sufficiency, broad=broad)
+        broad = any(part.page.selection and part.page.selection.broad for part in self.parts)
+        return sufficiency_words(self.sufficiency, broad=broad)
 
     @property
     def has_fit(self) -> bool:

@@ -337,11 +337,7 @@ def _find_documents(source: Path, wanted: Collection[str]) -> dict[str, Path]:
 
 
 def fetch_documents(
-    published: Sequence[Annotation],
-    out: Path,
-    *,
-    source: Path | None = None,
-    progress: Progress | None = None,
+    entries: Sequence[Annotation], out: Path, *, source: Path | None = None, progress: Progress | None = None
 ) -> dict[str, str]:
     """Write a folder of evidence data, documents included; return why documents are missing, by their ids.
 
@@ -350,14 +346,14 @@ def fetch_documents(
     repositories, documents are found below it by their SHA-256, without a network. `progress` is called with
     the documents done or missing, and all documents.
     """
-    found = None if source is None else _find_documents(source, {record.sha256 for record in published})
+    found = None if source is None else _find_documents(source, {record.sha256 for record in entries})
     pooch = require_extra("pooch", extra="bench", purpose=PURPOSE)
     requests = require_extra("requests", extra="bench", purpose=PURPOSE)
     # it reports each file on stderr
     pooch.get_logger().setLevel("CRITICAL")
     origins = [
         Provenance(each.skill, each.repo, each.commit, each.path, each.sha256, each.license)
-        for each in published
+        for each in entries
     ]
     lines = ",\n".join(f" {origin.to_json()}" for origin in origins)
     write_file(out / MANIFEST, f"[\n{lines}\n]\n")
@@ -394,12 +390,12 @@ def fetch_documents(
     missing: dict[str, str] = {}
     pool = ThreadPoolExecutor(JOBS)
     try:
-        outcomes = zip(published, pool.map(restore, published), strict=True)
+        outcomes = zip(entries, pool.map(restore, entries), strict=True)
         for number, (document, problem) in enumerate(outcomes, 1):
             if problem:
                 missing[document.skill] = problem
             if progress:
-                progress(number, len(published))
+                progress(number, len(entries))
     finally:
         # an interruption does not wait for servers that are slow
         pool.shutdown(wait=False, cancel_futures=True)

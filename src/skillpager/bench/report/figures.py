@@ -1,22 +1,24 @@
-"""The figures of a report: sufficiency against cost."""
+"""The figures of a report: the paper's, with its values beside ours, and sufficiency against cost."""
 
 import io
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
-from skillpager.bench.report import paper
+from skillpager.bench.report import paper, tables
 from skillpager.bench.report.methods import MIN_USED, default_methods, filling_curve, read_curves
+from skillpager.bench.report.paper import PaperTable
 from skillpager.bench.report.results import Results
-from skillpager.bench.report.statistics import MICRO_REDUCTION, SUFFICIENCY
+from skillpager.bench.report.statistics import FRAGMENT_REDUCTION, MICRO_REDUCTION, SUFFICIENCY, Interval
 from skillpager.errors import require_extra
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 WIDTH, DPI = 7.2, 150  # inches, pixels an inch
@@ -25,6 +27,12 @@ INK, GREY, PALE = "#222222", "#6B6B6B", "#D0D0D0"
 # of Okabe and Ito's palette, safe for color-blind readers
 BLUE, RED = "#0072B2", "#D55E00"
 AXIS = "Sufficient contexts (%)"
+OWN_LINE: dict[str, Any] = {"color": BLUE, "marker": "o", "markersize": 5, "label": "this run", "zorder": 3}
+PAPER_LINE: dict[str, Any] = {
+    **{"color": GREY, "marker": "d", "markerfacecolor": "white", "label": "paper"},
+    **{"linestyle": (0, (2, 2)), "linewidth": 1},
+}
+DODGE = 0.006  # of the axis, of our point and the paper's to the sides: no interval hides another
 STAMP_CHARACTERS = 110  # of a line, at `SMALL` and `WIDTH`
 # lines that a reader can follow in one picture, also in print without colors; the other methods are pale
 LINES: list[dict[str, Any]] = [
@@ -75,6 +83,76 @@ def save(figure: "Figure", results: Results, *, name: str, title: str, note: str
     return Picture(name, title, note, alt, png.getvalue())
 
 
+def draw_intervals(
+    axes: "Axes", places: Sequence[float] | Sequence[str], cells: Iterable[Interval], **look: Any
+) -> None:
+    """Draw values as a line, with their intervals."""
+    middle, low, high = np.array([astuple(cell) for cell in cells]).T
+    axes.errorbar(places, middle, [middle - low, high - middle], capsize=2.5, **look)
+
+
+def sweep_figure(table: PaperTable, results: Results) -> Picture | None:
+    """Return sufficiency and token reduction over λ or k; None with fewer than two values (paper §5.3)."""
+    knob = "λ, the weight of relevance" if table is paper.LAMBDA else "k, the nodes that may be selected"
+    rows_of = {row: results.rows(row.label, results.ablation_skills) for row in table.rows}
+    swept = [row for row, rows in rows_of.items() if len(rows) and row.label != "full"]
+    if len(swept) < 2:
+        return None
+    values = [float(row.label.partition("=")[2]) for row in swept]
+    ours = [SUFFICIENCY.interval(rows_of[row]) for row in swept]
+    theirs = [Interval(row.sufficiency, row.low, row.high) for row in swept]
+    reductions = [FRAGMENT_REDUCTION.of(rows_of[row]) for row in swept]
+    shift = DODGE * (max(values) - min(values))
+    with new_figure(3.1) as figure:
+        left, right = figure.subplots(1, 2, sharey=True)
+        draw_intervals(left, [value - shift for value in values], ours, **OWN_LINE)
+        draw_intervals(left, [value + shift for value in values], theirs, **PAPER_LINE)
+        right.plot(values, reductions, **OWN_LINE)
+        right.plot(values, [row.token_reduction for row in swept], **PAPER_LINE)
+        for row, rows in rows_of.items():
+            if row.label == "full" and len(rows):
+                dashes = {"color": INK, "linewidth": 0.8, "linestyle": (0, (6, 3))}
+                left.axhline(SUFFICIENCY.of(rows), label="full document, this run", **dashes)
+                left.axhline(row.sufficiency, label="full document, paper", **dashes | {"color": GREY})
+        left.set(ylim=(0, 101.5), ylabel=AXIS)
+        right.set_ylabel("Fragment token reduction (%)")
+        for axes in (left, right):
+            axes.set_xticks(values)
+            axes.set_xlabel(knob)
+            axes.grid(axis="y")
+        left.legend(loc="lower right")
+        numbers = [
+            f"{row.name} {mine.value:.1f} % (paper {row.sufficiency:.1f} %)"
+            for row, mine in zip(swept, ours, strict=True)
+        ]
+        return save(
+            figure,
+            results,
+            name=table.label,
+            title=table.title,
+            note="Left: sufficiency, with 95 % bootstrap intervals over queries. Right: fragment token "
+            "reduction. Dotted: the paper (another judge, encoder and data).",
+            alt=f"Two line charts. {'; '.join(numbers)}. Token reductions are "
+            f"{', '.join(f'{value:.1f}' for value in reductions)} %.",
+        )
+
+
+def entry_figure(results: Results) -> Picture | None:
+    """Return sufficiency by the place of the needed lines; None without the table."""
+    table = tables.entry_bias(results)
+    if table is None:
+        return None
+    with new_figure(3.1) as figure:
+        axes = figure.add_subplot()
+        for look, label in zip(LINES, table.rows.columns[2:], strict=False):
+            draw_intervals(axes, tables.THIRDS, table.rows[label], label=label, **look)
+        axes.set(xlabel="Place of the needed lines in the skill", ylabel=AXIS, ylim=(0, 101.5))
+        axes.grid(axis="y")
+        figure.legend(loc="outside right center")
+        alt = f"Line chart. {table.texts.to_csv(index=False)}"
+        return save(figure, results, name=table.name, title=table.title, note=table.note, alt=alt)
+
+
 def pareto_figure(results: Results) -> Picture | None:
     """Return all methods at their default budgets, with the frontier; None with fewer than two."""
     found = {label: results.rows(label) for label in default_methods(results)}
@@ -108,8 +186,7 @@ def pareto_figure(results: Results) -> Picture | None:
             name="pareto",
             title="All methods at their default budgets: sufficiency against token reduction",
             note="Filled: methods that no other beats in both; the line joins them. Bars: 95 % intervals "
-            "over skills. Open: some other "
-            f"method is at least as good in both. Blue: {results.baseline}; the table names the others.",
+            f"over skills. Open: another is as good in both. Blue: {results.baseline}; all are in the table.",
             alt=f"Scatter chart. {'; '.join(places)}. On the frontier: {', '.join(best.index)}.",
         )
 

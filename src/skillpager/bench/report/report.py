@@ -33,6 +33,7 @@ SECTIONS: dict[str, tuple[Part, ...]] = {
     "Main results": (
         ("Main results", partial(tables.beside_paper, paper.MAIN), "main"),
         ("Entry bias", tables.entry_bias, "main"),
+        ("Entry bias, figure", figures.entry_figure, "main"),
         ("Node types", tables.node_types, "main"),
         (
             "Parser quality",
@@ -47,7 +48,9 @@ SECTIONS: dict[str, tuple[Part, ...]] = {
     ),
     "Hyperparameters": (
         ("λ sweep", partial(tables.beside_paper, paper.LAMBDA), "lambda"),
+        ("λ sweep, figure", partial(figures.sweep_figure, paper.LAMBDA), "lambda"),
         ("k sweep", partial(tables.beside_paper, paper.NODE_BUDGET), "k"),
+        ("k sweep, figure", partial(figures.sweep_figure, paper.NODE_BUDGET), "k"),
     ),
     "All methods": (
         ("All methods", tables.all_methods, "offline"),

@@ -37,6 +37,10 @@ class Interval:
         return Interval(self.value * factor, self.low * factor, self.high * factor)
 
 
+class UpperBound(float):
+    """A p value of which only an upper bound is known: no resample was as extreme."""
+
+
 def bootstrap(
     parts: ArrayLike, wholes: ArrayLike | None = None, *, clusters: Sequence[str] | None = None
 ) -> Interval:
@@ -54,20 +58,21 @@ def bootstrap(
 def bootstrap_p(differences: ArrayLike, *, clusters: Sequence[str] | None = None) -> float:
     """Return the two-sided p that the mean difference is zero: twice the smaller tail of the resamples.
 
-    The least possible value is `2 / (SAMPLES + 1)`.
+    The least possible value is `2 / (SAMPLES + 1)`, a bound (`UpperBound`).
 
     Reference: Efron and Tibshirani (1993), chapter 16; Davison and Hinkley (1997), §4.2.5 for the + 1.
     """
     resampled = _resample(_sums(differences, None, clusters))
     tail = min(np.sum(resampled <= ROUNDING), np.sum(resampled >= -ROUNDING))
-    return min(1.0, 2 * (float(tail) + 1) / (SAMPLES + 1))
+    return min(1.0, 2 * (float(tail) + 1) / (SAMPLES + 1)) if tail else UpperBound(2 / (SAMPLES + 1))
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Return p values corrected for their number by Holm's method, in the order given."""
+    """Return p values corrected for their number by Holm's method, in the order given; bounds stay bounds."""
     from statsmodels.stats.multitest import multipletests
 
-    return list(map(float, multipletests(p_values, method="holm")[1])) if p_values else []
+    corrected = multipletests(p_values, method="holm")[1] if p_values else []
+    return [type(raw)(p) for raw, p in zip(p_values, corrected, strict=True)]
 
 
 def _sums(parts: ArrayLike, wholes: ArrayLike | None, clusters: Sequence[str] | None) -> Numbers:

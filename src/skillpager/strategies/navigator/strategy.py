@@ -205,15 +205,9 @@ def variant_groups(headings: Mapping[str, Set[str]]) -> list[dict[str, list[str]
             below.setdefault(parent, {}).setdefault(folder, {})["/".join(parts[depth:])] = file
     groups: list[dict[str, list[str]]] = []
     for children in below.values():
-        outlines = {
-            name: frozenset().union(*(headings[file] for file in files.values()))
-            for name, files in children.items()
-        }
         group_of = {name: name for name in children}
         for one, other in combinations(children, 2):
-            if _are_alike(children[one].keys(), children[other].keys(), LEAST_FILES) or _are_alike(
-                outlines[one], outlines[other], LEAST_HEADINGS
-            ):
+            if _are_alike(children[one], children[other], headings):
                 old, new = group_of[other], group_of[one]
                 group_of = {name: new if group == old else group for name, group in group_of.items()}
         for group in dict.fromkeys(group_of.values()):
@@ -223,9 +217,12 @@ def variant_groups(headings: Mapping[str, Set[str]]) -> list[dict[str, list[str]
     return groups
 
 
-def _are_alike(one: Set[str], other: Set[str], least: int) -> bool:
-    """Return whether two sets share at least `least` elements, and `LEAST_SHARED` of the smaller one's."""
-    return len(one & other) >= max(least, LEAST_SHARED * min(len(one), len(other)))
+def _are_alike(one: Mapping[str, str], other: Mapping[str, str], headings: Mapping[str, Set[str]]) -> bool:
+    """Return whether two folders, their files by the paths below them, are variants of each other."""
+    titles, others = ({title for file in each.values() for title in headings[file]} for each in (one, other))
+    pairs: list[tuple[Set[str], Set[str], int]]
+    pairs = [(one.keys(), other.keys(), LEAST_FILES), (titles, others, LEAST_HEADINGS)]
+    return any(len(a & b) >= max(least, LEAST_SHARED * min(len(a), len(b))) for a, b, least in pairs)
 
 
 class _Prepared:
