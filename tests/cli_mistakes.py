@@ -32,6 +32,7 @@ MISTAKES = {
     "folder of skills": Mistake(("page", "examples/skills", "q")),
     "no name": Mistake(("page", "", "q")),
     "address on the web": Mistake(("page", "https://user:secret@example.com/skill?key=secret", "q")),
+    "address without a scheme": Mistake(("page", "//user:secret@example.com/skill", "q")),
     "query without quotes": Mistake(("page", BISECT, "skip", "a", "commit")),
     "PDF document": Mistake(("page", "{files}/paper.pdf", "q")),
     "front matter alone": Mistake(("page", "{files}/header.md", "q")),

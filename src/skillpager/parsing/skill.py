@@ -42,7 +42,7 @@ MAX_FILES, MAX_NAMED = 2_000, 8
 _UPWARDS = re.compile(r"(?:\.\./){1,20}[^\s\0()\[\]\"'`|#<>]{1,200}?\.(?:md|markdown)\b", re.IGNORECASE)
 
 # a scheme of two or more letters: `C:` is a drive; a Path keeps one of the two slashes
-_URL = re.compile(r"([a-z][a-z\d+.-]+):/{1,3}(.*)", re.IGNORECASE | re.DOTALL)
+_URL = re.compile(r"([a-z][a-z\d+.-]+:|(?=//[^/]+@))/{1,3}(.*)", re.IGNORECASE | re.DOTALL)
 SHOWN_SKILLS, SHOWN_PATH = 5, 60  # of a folder, and characters of a path, that an error names
 
 _ASIDE = re.compile(  # Markdown about the folder, which is no part of the skill's text
@@ -182,7 +182,7 @@ def _no_skill_in(folder: Path) -> str:
 
 def _not_there(path: Path) -> str:
     if url := _URL.fullmatch(str(path)):
-        shown = hide_secrets(f"{url[1]}://{url[2]}")
+        shown = hide_secrets(f"{url[1]}//{url[2]}")
         return f"{shown} is a URL, and nothing is downloaded: fetch the skill, then name its folder or file."
     hint = near_path(path) or "name a skill folder or a Markdown file; `skillpager list` shows known ones."
     return f"There is no file or folder {path}: {hint}"
