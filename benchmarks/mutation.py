@@ -50,7 +50,7 @@ CORE = {
 }
 SHARED = ("tests/test_pager.py", "tests/test_sections.py")
 LEAST_SHARE = 0.95
-TEST_SECONDS = 8  # of tests for one mutant, the fastest first, besides those of shared fixtures
+TEST_SECONDS = 8  # of tests for one mutant, the fastest first
 CPU_SECONDS, CPU_FACTOR = 10, 5  # a mutant with which a test computes so much longer is in a loop
 
 TYPES, KILLED, TIMEOUT, SURVIVED = "types", "killed", "timeout", "survived"
@@ -186,10 +186,9 @@ def run_tests(runner: "Runner", tests: Sequence[str]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Traced:
-    """A test without mutants: its seconds beside those of shared fixtures, these, and its functions."""
+    """A test without mutants: its seconds beside those of shared fixtures, and the functions it calls."""
 
     seconds: float
-    fixtures: frozenset[str]
     called: frozenset[str]
 
 
@@ -214,10 +213,7 @@ class Runner:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_fixture_setup(self, fixturedef: pytest.FixtureDef[object]) -> Iterator[object]:
-        """Record the functions that a fixture calls apart: every test that uses it depends on them.
-
-        So is the time of one that several tests share, which a mutant's first test of them takes again.
-        """
+        """Record what a fixture calls apart, for every test that uses it, and the time of shared ones."""
         name = f"{fixturedef.baseid}::{fixturedef.argname}"
         outer, self.current = self.current, self.hits[name]
         start = time.process_time()
@@ -226,13 +222,17 @@ class Runner:
         finally:
             self.current = outer
             if fixturedef.scope != "function":
-                self.shared[name] = time.process_time() - start
+                self.shared += time.process_time() - start
 
     current: set[str] = field(default_factory=set)
-    shared: dict[str, float] = field(default_factory=dict)
+    shared: float = 0.0
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
-        """Try every mutant with the tests that call its function."""
+        """Try every mutant with the tests that call its function.
+
+        The indexes of samples are those that the unchanged code made for the trace, copied.
+        """
+        session.config._tmp_path_factory.getbasetemp()  # one for all children
         tests = self._trace(session)
         items = {item.nodeid: item for item in session.items}
         killers: defaultdict[str, Counter[str]] = defaultdict(Counter)
@@ -243,12 +243,13 @@ class Runner:
             function = mutant.name.rpartition("__mutmut_")[0]
             of_function = killers[function]
             calling = [test for test, traced in tests.items() if function in traced.called]
-            calling.sort(key=lambda test: (-of_function[test], self._seconds(tests[test]), test))
-            first, done, total = [], frozenset[str](), 0.0  # killers, which tend to kill again, come first
+            # killers, which tend to kill again, come first
+            calling.sort(key=lambda test: (-of_function[test], tests[test].seconds, test))
+            first, total = [], 0.0
             for test in calling:
                 if total < TEST_SECONDS:
-                    first.append((items[test], self._seconds(tests[test], done)))
-                    total, done = total + tests[test].seconds, done | tests[test].fixtures
+                    first.append((items[test], tests[test].seconds))
+                    total += tests[test].seconds
             outcome, killer = _try(mutant, first)
             of_function[killer] += outcome == KILLED
             self.results[mutant.key] = [outcome, killer]
@@ -259,12 +260,8 @@ class Runner:
                 sys.stderr.write(f"{count}/{len(self.mutants)}, {alive} survived, {minutes:.1f} min\n")
         return True
 
-    def _seconds(self, traced: Traced, done: frozenset[str] = frozenset()) -> float:
-        """Return the time of a test, with its shared fixtures but those that are done."""
-        return traced.seconds + sum(self.shared[each] for each in traced.fixtures - done)
-
     def _trace(self, session: pytest.Session) -> dict[str, Traced]:
-        """Return what each test takes and calls, from one run of all tests in a child; set `shared`."""
+        """Return what each test takes and calls, from one run of all tests in a child."""
         trace = BUILD / "trace.json"
         trace.unlink(missing_ok=True)
         if not (child := os.fork()):
@@ -273,25 +270,22 @@ class Runner:
             found = {}
             for item, following in zip(session.items, [*session.items[1:], None], strict=True):
                 self.current = set()
-                start = time.process_time() - sum(self.shared.values())
+                start = time.process_time() - self.shared
                 if failure := _failure(item, following):
                     sys.stderr.write(f"{item.nodeid} fails without a mutant and is left out:\n{failure}\n")
                     continue
-                seconds = time.process_time() - sum(self.shared.values()) - start
+                seconds = time.process_time() - self.shared - start
                 fixtures = item._fixtureinfo.name2fixturedefs.values()
                 used = {f"{each.baseid}::{each.argname}" for several in fixtures for each in several}
                 called = self.current.union(*(self.hits[each] for each in used))
-                found[item.nodeid] = (seconds, sorted(used & self.shared.keys()), sorted(called))
-            trace.write_text(json.dumps([found, self.shared]))
+                found[item.nodeid] = (seconds, sorted(called))
+            trace.write_text(json.dumps(found))
             os._exit(0)
         os.waitpid(child, 0)
         if not trace.exists():
             raise pytest.UsageError("the tests do not pass on the unchanged code")
-        found, self.shared = json.loads(trace.read_text())
-        return {
-            test: Traced(seconds, frozenset(fixtures), frozenset(called))
-            for test, (seconds, fixtures, called) in found.items()
-        }
+        found = json.loads(trace.read_text())
+        return {test: Traced(seconds, frozenset(called)) for test, (seconds, called) in found.items()}
 
 
 def _try(mutant: Mutant, tests: Sequence[tuple[pytest.Item, float]]) -> tuple[str, str]:

@@ -17,6 +17,7 @@ from cli_mistakes import MISTAKES, make, messages
 from cli_process import environment, invoke
 from skillpager import SkillPager
 from skillpager.encoders.builtin import BuiltinEncoder
+from skillpager.graph.edges import infer_edges
 from skillpager.output import outline as explain
 from skillpager.pages.assemble import PageMeter, leave_out, longest, make_whole
 from skillpager.pages.render import PageRenderer
@@ -116,7 +117,9 @@ def edges_text(pager: SkillPager) -> str:
     lines = []
     for name in QUERIES:
         lines.append(f"== {name}")
-        edges = [edge for edge in pager.index(SAMPLES / name).edges if edge.kind is not EdgeKind.SEQUENCE]
+        index = pager.index(SAMPLES / name)
+        inferred = infer_edges(index.nodes, index.embeddings)
+        edges = [edge for edge in inferred if edge.kind is not EdgeKind.SEQUENCE]
         lines += [f"{edge.kind} {edge.source} {edge.target} {edge.weight:.3f}" for edge in edges]
     return "\n".join(lines) + "\n"
 
