@@ -124,10 +124,12 @@ def test_semantic_edges_equal_a_naive_search(block: int, most: int, monkeypatch:
 
 def test_a_repeated_line_keeps_its_nearest_repetitions(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(graph, "BLOCK_ROWS", 50)
-    nodes = document("\n".join(["the same line"] * 300))
+    nodes = document("one two three four five six seven\none two three four five six seven eight\n" * 150)
     monkeypatch.setattr(graph, "MAX_NEIGHBOURS", 4)
-    edges = semantic_edges(bag_of_words(nodes))
-    assert pairs(edges) == {(i, j) for i in range(300) for j in range(i + 1, min(i + 5, 300))}
+    found = [(edge.source, edge.target) for edge in semantic_edges(bag_of_words(nodes))]
+    # first those that are equal, which are every other one, then the similar ones
+    nearest = [sorted(range(i + 1, 300), key=lambda j: (j - i) % 2)[:4] for i in range(300)]
+    assert found == [(i, j) for i, others in enumerate(nearest) for j in others]
 
 
 def test_no_weight_is_above_one() -> None:
@@ -225,23 +227,12 @@ def test_conditions(source: str, expected: set[tuple[int, int]]) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "Before you start, drink tea.",
-        "Only after approval.",
-        "Requires Docker.",
-        "You must own the file.",
-        "Only if nobody works.",
-        "Not until noon.",
-        "Prior to release, ask.",
-        "Ensure that it is off.",
-        "Make sure it is off.",
-        "Unless told otherwise, wait.",
-        "When the light is green.",
-        "Vor dem Start ist zu warten.",
-        "Erfordert Docker.",
-        "Das Gerät muss aus sein.",
-        "运行之前保存文件。",
-        "必须先登录。",
-        "(Requirements:) Python 3.11",
+        *("Before you start, drink tea.", "Only after approval.", "Requires Docker."),
+        *("You must own the file.", "Only if nobody works.", "Not until noon."),
+        *("Prior to release, ask.", "Ensure that it is off.", "Make sure it is off."),
+        *("Unless told otherwise, wait.", "When the light is green."),
+        *("Vor dem Start ist zu warten.", "Erfordert Docker.", "Das Gerät muss aus sein."),
+        *("运行之前保存文件。", "必须先登录。", "(Requirements:) Python 3.11"),
     ],
 )
 def test_cues(text: str) -> None:
@@ -265,17 +256,8 @@ def test_no_condition(source: str) -> None:
 
 # ---- all kinds
 
-WORDS = [
-    "Rate limits",
-    "step 2",
-    "`--dry-run`",
-    "[x](#rate-limits)",
-    "[y](b.md)",
-    "Requires",
-    "go",
-    "🚀",
-    "速率限制",
-]
+WORDS = ["Rate limits", "step 2", "`--dry-run`", "[x](#rate-limits)", "[y](b.md)"]
+WORDS += ["Requires", "go", "🚀", "速率限制"]
 TITLES = ["Rate limits", "Step 2: Run", "The --dry-run flag", "Overview", "速率限制", ""]
 
 

@@ -67,6 +67,7 @@ def rows_of(text: str) -> list[Row]:
             ],
         ),
         ("| a |\n|---|", [("| a |\n|---|", "table", (0, 0, 1, None))]),
+        ("- [a]:\nb", [("- [a]:", "list_item", (0, 0, 1, None)), ("b", "sentence", None)]),
         (
             "| a |\n|---|\n| b |\n| c |\n| d |\n",
             [
@@ -98,7 +99,7 @@ def test_a_long_item_is_split_into_its_blocks() -> None:
 def test_a_long_quote_is_split_into_its_blocks() -> None:
     head = "> " + "x" * (MAX_ITEM_CHARS - 8)
     whole = f"{head}\n> ```\n"
-    assert rows_of(whole) == [(whole.rstrip(), "quote", None)]
+    assert rows_of(f"x\n\n{whole}")[1:] == [(whole.rstrip(), "quote", None)]
     assert rows_of(f"{head}x\n> ```") == [(f"{head}x", "quote", None), ("> ```", "code", None)]
     assert rows_of(f"{head}x\n> and y") == [(f"{head}x\n> and y", "quote", None)]  # it has one block
 

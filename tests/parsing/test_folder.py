@@ -51,6 +51,8 @@ def test_files_are_read_as_they_are(root: Path) -> None:
     assert read_own_file(root, "./scripts/deep/er.py") == "print()\n"
     assert read_own_file(root, "assets/umlaut.txt") == "ä\r\n"
     assert read_own_file(root, "assets/link.sh") == "echo 1\n"
+    os.truncate(root / "assets" / "large.csv", MAX_FILE_BYTES)
+    assert len(read_own_file(root, "assets/large.csv")) == MAX_FILE_BYTES
 
 
 @pytest.mark.parametrize(
@@ -62,6 +64,7 @@ def test_files_are_read_as_they_are(root: Path) -> None:
         ("assets/out.txt", "leads out of"),
         ("assets/above/secret.txt", "leads out of"),
         ("/etc/passwd", "leads out of"),
+        (".//etc/passwd", "leads out of"),
         ("a\0b", "leads out of"),
         (".env", "is hidden"),
         (".git/config", "is hidden"),
@@ -72,6 +75,7 @@ def test_files_are_read_as_they_are(root: Path) -> None:
         ("", "there are SKILL.md, "),
         ("assets/picture.png", "is not plain text"),
         ("assets/latin.txt", "assets/latin.txt:2 is not UTF-8"),
+        pytest.param("./" * 1_000 + "assets/latin.txt", ".…:2 is not UTF-8", id="long"),
         ("assets/large.csv", "bytes, which is too large to read here: work on it with a program."),
     ],
 )
@@ -85,22 +89,19 @@ def test_what_cannot_be_read_is_told(root: Path, path: str, reason: str) -> None
 
 def test_of_many_files_the_first_are_named(root: Path) -> None:
     for number in range(14):
-        (root / "scripts" / "deep" / f"{number:02}.sh").touch()
-    with pytest.raises(
-        SkillError, match=r": there are (scripts/deep/\d\d\.sh, ){11}scripts/deep/11\.sh and 3 more\.$"
-    ):
+        (root / "scripts" / "deep" / (f"{number:02}" + "x" * 99)).touch()
+    shown = r"scripts/deep/\d\dx{84}…"
+    with pytest.raises(SkillError, match=rf": there are ({shown}, ){{11}}{shown} and 3 more\.$"):
         read_own_file(root, "scripts/deep/")
 
 
-def test_a_name_that_is_too_long_is_told(root: Path) -> None:
-    with pytest.raises(SkillError, match=r"^'x+…' cannot be read: "):
-        read_own_file(root, "x" * 5_000)
-
-
-def test_a_pipe_is_not_waited_for(root: Path) -> None:
-    os.mkfifo(root / "scripts" / "pipe")
-    with raises(SkillError):
-        read_own_file(root, "scripts/pipe")
+def test_what_the_system_refuses_is_told(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    os.mkfifo(root / "scripts" / "pipe")  # which is not waited for
+    for folder, path in (root, "scripts/pipe"), (root, "x" * 5_000), (root / "a", "b"), (root, "SKILL.md"):
+        if path == "SKILL.md":
+            monkeypatch.setattr("skillpager.parsing.folder.read_bounded", lambda *_: os.read(-1, 1))
+        with raises(SkillError):
+            read_own_file(folder, path)
 
 
 @given(

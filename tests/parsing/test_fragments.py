@@ -132,6 +132,7 @@ def test_later_parts_of_a_long_table_carry_its_header() -> None:
 def test_link_definitions_are_not_lost() -> None:
     kinds = [item.kind for item in fragments("Text [a].\n\n[a]: http://x.org\n[b]: http://y.org\n")]
     assert kinds == [TileKind.SENTENCE, TileKind.LINK_DEFINITION]
+    assert len(fragments("If so.\n\n>\n[a]: b")) == 2  # the mark of a quote is no sentence
     (definition,) = fragments("[a]: http://x.org\n\n# B\n")
     assert definition.heading_path == ()
 
@@ -168,7 +169,8 @@ HEADING = (TileKind.HEADING, "# B")
     [
         ("<python>\n```py\na\n\n# c\n```\n</python>\n\n# B", [(TileKind.CODE, "<python>\n```py\na\n\n# c\n```\n</python>"), HEADING]),
         ("<div>\ntext\n~~~\na\n\n# c\n~~~\n# B", [(TileKind.HTML, "<div>\ntext"), (TileKind.CODE, "~~~\na\n\n# c\n~~~"), HEADING]),
-        ("<a>\n# B\n- c\n- d\n</a>", [(TileKind.HTML, "<a>"), HEADING, (TileKind.LIST_ITEM, "- c\n- d\n</a>")]),
+        ("<a>\n2. b\n# B\n- c\n- d\n</a>", [(TileKind.HTML, "<a>\n2. b"), HEADING, (TileKind.LIST_ITEM, "- c\n- d\n</a>")]),
+        ("</p> c\nd\n\n</p>\n</p\n\n>\n\n# B", [(TileKind.HTML, "</p> c\nd\n\n</p>"), (TileKind.HTML, "</p"), HEADING]),
         ("<a>\n| c |\n|---|\n</a>", [(TileKind.TABLE, "<a>\n| c |\n|---|\n</a>")]),
         ("<div\n  class='a'\n>\n\n# B", [(TileKind.HTML, "<div\n  class='a'\n>"), HEADING]),
         ("- a\n\n  <b>\n  ```\n  c\n\n  # d\n  ```\n\n# B", [(TileKind.LIST_ITEM, "- a\n\n  <b>\n  ```\n  c\n\n  # d\n  ```"), HEADING]),

@@ -56,14 +56,16 @@ def parts_of_markdown_it(text: str, parser: MarkdownIt | None = None) -> list[Pa
         "| a | b |\n|---|---|\n| c |\n| d | e | f |\n| | g |\n\n| h |\n",
         "> | a |\n> |---|\n> | b |\n| c |\n",
         "- | a |\n  |---|\n  | b |\n | c |\n",
-        "| a |\n|---|\n    | b |\n",
+        "| | a |\n|---|---|\n    | b |\n",
         "| a |\n|---|\n***\n| a |\n|---|\n> x\n",
         "- a\n- b\n\n  c\n\n> # d\n>\n> e\n\n```\nf\n```\n\n    g\n\n<div>\n",
         "\0 a\n\n# b\0\r\rc",
         "> - <?php x\n> ?>\n>  ",
         "```\na\n```X\nb\n``` \t\nc\n",
         "[a]:\n- 'b'\n",
-        "- <!-- a\n\n  -->\n  ```\n  b\n  ```\n",
+        "- <!-- a\n\n  -->\n  ```\n  b\n  ```\n<!-- c\n-->\nd\n\n<!-- e -->\nf\n\n> <!-- g\n# h -->\n",
+        "> <b>\n***\n> a\n    <p>\n\n> d\n<div>\n\n> e\n```\nf\n```\n\n<http://g.h>\n",
+        "a\n> b\n\nc\n<div>\n\n[d]:\n>e\n\n[f]:\n~~~\n~~~\n\n[g]:\n<div>\n",
     ],
 )
 def test_blocks_are_those_of_markdown_it(text: str) -> None:

@@ -20,20 +20,24 @@ GO, RULES = ["go/errors.md", "go/streaming.md"], ["rules/deep/c.md", "rules/a b.
 @pytest.mark.parametrize(
     ("text", "paths"),
     [
-        ("[API](api.md#part), `./go/errors.md?x`, **ts/errors.md**.", ["api.md", "go/errors.md", "ts/errors.md"]),
+        ("[API](api.md#part), `./go/errors.md?x`, _ts/errors.md_.", ["api.md", "go/errors.md", "ts/errors.md"]),
         ("| `go/streaming` | x |\n|---|---|\n| [t](ts/errors.md) |", ["go/streaming.md", "ts/errors.md"]),
-        ("Read **streaming.md** and rules/a%20b.md!", ["go/streaming.md", "rules/a b.md"]),
+        ("Read **streaming.md** and rules/a%20b.md! {l}/err*", ["go/streaming.md", "rules/a b.md", "go/errors.md", "ts/errors.md"]),
         ("see rules/, then (go/)", [*RULES, *GO]),
         ("{lang}/errors.md or <lang>/streaming.md", ["go/errors.md", "ts/errors.md", "go/streaming.md"]),
         ("{go,ts}/errors.md; {ts,go}/{streaming,x}.md", ["go/errors.md", "ts/errors.md", "go/streaming.md"]),
         ("go/*, rules/**/*.md", [*GO, *RULES]),
         ("rules/*", RULES),
+        ("rul<x>/*", RULES),
+        (f"{'x' * 287}/go/errors.md {'x' * 288}/ts/errors.md", ["go/errors.md"]),  # 300 characters, and one more
         ("{lang}/", [path for path in PATHS if path != "api.md"]),
-        ("*.md", ["api.md"]),
+        ("*.md */errors.md **/c.md", ["api.md", "go/errors.md", "ts/errors.md", "rules/deep/c.md"]),
+        ("{go,errors}/{go,errors}.md", ["go/errors.md"]),
         ("${CLAUDE_SKILL_DIR}/api.md $DIR/go/errors.md skills/x/ts/errors.md", ["api.md", "go/errors.md", "ts/errors.md"]),
         ("```\ngo/\n├── streaming.md  # events\n```", [*GO]),
         ("errors.md", []),  # of two folders
-        ("https://x.y/api.md, ../api.md, ./api, go, rules, a.b, x/api.md2, */ /* * **", []),
+        ("https://x.y/go/errors.md, ../api.md, ./api, go, rules, a.b, x/api.md2, */ /* * **", []),
+        ("Xapi.md, {x}/err, {x}/errorsX", []),
     ],
 )  # fmt: skip
 def test_files_are_mentioned_by_paths_patterns_folders_and_names(text: str, paths: list[str]) -> None:
@@ -42,19 +46,17 @@ def test_files_are_mentioned_by_paths_patterns_folders_and_names(text: str, path
 
 def test_a_path_may_begin_in_the_folder_of_the_text() -> None:
     text = "errors.md, ../ts/errors.md, streaming.md"
-    assert list(find_mentions(text, Names(PATHS), "go")) == [
-        "go/errors.md",
-        "ts/errors.md",
-        "go/streaming.md",
-    ]
+    assert list(find_mentions(text, Names(PATHS), "go")) == ["go/errors.md", "ts/errors.md", GO[1]]
+    assert list(find_mentions("deep/", Names(PATHS), "rules")) == ["rules/deep/c.md"]
 
 
 def test_only_so_many_patterns_are_tried() -> None:
     text = " ".join(f"x{number}*/ {{lang}}/e{number}*" for number in range(2 * MAX_PATTERNS))
     assert not find_mentions(text, Names(PATHS))
     names = Names(PATHS)
-    assert len(find_mentions(" ".join(f"go/#{n}" for n in range(MAX_PATTERNS + 1)), names)) == 2
-    assert find_mentions("rules/", names).keys() == {"rules/deep/c.md"}
+    assert len(find_mentions("api.md " + " ".join(f"go/#{n}" for n in range(MAX_PATTERNS - 1)), names)) == 3
+    found = [list(find_mentions(word, names)) for word in ("rules/", "rul<x>/*", "rules/#")]
+    assert found == [RULES, [], RULES[:1]]
 
 
 def described(text: str, *others: tuple[str, str]) -> dict[str, str]:
@@ -72,8 +74,10 @@ def described(text: str, *others: tuple[str, str]) -> dict[str, str]:
         ("| File | When |\n|---|---|\n| api.md | for calls |\n| x | y |", "api.md for calls"),
         ("# api.md\nText.\n\nMore.", "api.md Text."),
         ("> Quoted: api.md.\n\nText.", "Quoted: api.md."),
-        ("```\nskill/\n├── api.md  # calls\n└── x.md  # y\n```", "api.md # calls"),
-        ("See api.md. Or:\n\n- api.md - the calls\n\nRead all (*.md).", "See api.md.; api.md - the calls; Read all (*.md)."),
+        ("```\nskill/\n├── x.md  # y\n└── api.md  # calls\nz.md\n```", "api.md # calls"),
+        ("XML: api.md. Or:\n\n- api.md - the calls\n\nRead all (*.md).", "XML: api.md.; api.md - the calls; Read all (*.md)."),
+        ("A (api.md). B (api.md). C (api.md). D (api.md).", "A (api.md).; B (api.md).; C (api.md)."),
+        ("api.md" + " a" * 200 + "\n\napi.md" + " b" * 200, f"api.md{' a' * 116}…; api.md{' b' * 76}…"),
         ("a" * 500 + " b " + "c " * 100 + "api.md", "b " + "c " * 100 + "api.md"),
     ],
 )  # fmt: skip
@@ -83,11 +87,13 @@ def test_what_a_text_says_of_a_file(text: str, description: str) -> None:
 
 def test_the_entry_says_it_best_and_one_file_before_many() -> None:
     found = described(
-        "See go/. More. For errors see go/errors.md.", ("api.md", "Streams: go/streaming.md; ts/errors.md.")
+        "See go/. Then go/. For errors see go/errors.md.",
+        ("api.md", "Streams: go/streaming.md; ts/errors.md."),
     )
     assert found["go/errors.md"] == "For errors see go/errors.md.; See go/."
     assert found["go/streaming.md"] == "See go/."
     assert found["ts/errors.md"] == "Streams: go/streaming.md; ts/errors.md."
+    assert described("x", ("go/x.md", "As errors.md says.")) == {"go/errors.md": "As errors.md says."}
 
 
 WORDS = st.sampled_from(
@@ -121,15 +127,24 @@ LETTERS = string.ascii_lowercase
 
 def test_a_file_that_repeats_others_is_their_copy() -> None:
     sizes = zip("abc", (45, 30, 30), strict=True)  # none has half of what is gathered
-    rules = [(f"rules/{letter}.md", lines(*(letter * n for n in range(size)))) for letter, size in sizes]
-    gathered = (
-        "# All\n- [A](#a)\n\n" + "\n# Rule\n".join(text.upper() for _, text in rules) + lines("one", "two")
-    )
+    rules = [
+        (f"rules/{letter}.md", lines(*(letter * n + "ß" for n in range(size)))) for letter, size in sizes
+    ]
+    written = "\n# Rule\n".join(text.upper().replace("SS", "**\u1e9e**") for _, text in rules)  # a capital ß
+    gathered = f"# All\n- [A](#a)\n\n{written}{lines('one', 'two')}"
     files = [("SKILL.md", lines("it")), ("AGENTS.md", gathered), *rules]
     assert folded(*files) == {"AGENTS.md": "rules/"}
     assert folded(*files, ("CLAUDE.md", gathered)) == {"AGENTS.md": "rules/", "CLAUDE.md": "rules/"}
     assert folded(files[0], ("AGENTS.md", gathered + lines(*LETTERS, *map(str, range(50)))), *rules) == {}
     assert folded(files[0], ("b.md", gathered + lines("three")), ("c.md", gathered)) == {"b.md": "c.md"}
+
+
+def test_a_short_file_that_repeats_others_is_a_text_of_its_own() -> None:
+    parts = [(f"{letter}.md", lines(*(letter * n for n in range(1, 15)))) for letter in "bac"]
+    parts[1] = ("a.md", parts[1][1] + lines("a" * 20))
+    for own, copies in (286, {"all.md": "a.md"}), (285, {}):  # of 2,000 letters, or one less
+        gathered = "".join(text for _, text in parts) + lines("x" * own)
+        assert folded(("SKILL.md", "x"), ("all.md", gathered), *parts) == copies
 
 
 def test_variants_are_no_copies() -> None:

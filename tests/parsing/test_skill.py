@@ -21,6 +21,7 @@ from skillpager.parsing.skill import (
     read_skill,
     skill_from_files,
     skill_from_text,
+    written_name,
 )
 
 
@@ -62,6 +63,7 @@ def test_front_matter_of_the_specification_is_read() -> None:
         ("# No front matter\n", "# No front matter\n"),
         ("---\n\nA thematic break first.\n\n---\n\nText.\n",) * 2,
         ("---\nnever: closed\n\ntext\n", "---\nnever: closed\n\ntext\n"),
+        ("---\n\tname: a\n---\nbody",) * 2,
         ("---\n---\nbody", "body"),
         ("\ufeff---\nname: a\n---\nbody", "body"),
         ("\ufeffbody", "body"),
@@ -92,6 +94,7 @@ def test_a_name_that_breaks_the_specification_is_read_without_a_warning() -> Non
 def test_a_text_without_a_name_is_called_skill(text: str) -> None:
     assert skill_from_text(text).name == skill_from_files([("a.md", text)]).name == "skill"
     assert skill_from_text(text, name="\u200b").name == "skill"
+    assert (written_name(text), skill_from_text(text, name="X" * 63 + " y").name) == ("", "X" * 63)
 
 
 def paths_of(folder: Path) -> list[str]:
@@ -205,12 +208,12 @@ def test_limits_are_told_once_and_many_problems_counted(
 
 def test_a_copy_stays_in_the_skill_and_names_its_original(tmp_path: Path) -> None:
     write(tmp_path, "See AGENTS.md.\n")
-    write(tmp_path, "# A\n", "references/a.md")
-    write(tmp_path, "# A\n", "AGENTS.md")
+    for name in ("references/a.md", "AGENTS.md", "b.md", "c.md"):
+        write(tmp_path, "# A\n" if len(name) > 4 else "", name)
     skill = read_skill(tmp_path)
-    assert [(file.path, file.same_as) for file in skill.files] == [
-        *(("SKILL.md", ""), ("AGENTS.md", ""), ("references/a.md", "AGENTS.md"))
-    ]
+    others = ("AGENTS.md", ""), ("b.md", ""), ("c.md", "b.md"), ("references/a.md", "AGENTS.md")
+    assert [(file.path, file.same_as) for file in skill.files] == [("SKILL.md", ""), *others]
+    assert [tile.text for tile in split_skill(skill)][3:] == ["\n", "# A\n"]  # none of the empty ones
 
 
 @pytest.mark.parametrize(
@@ -221,11 +224,15 @@ def test_what_cannot_be_read_is_one_clear_error(tmp_path: Path, data: bytes) -> 
         read_skill(write(tmp_path, data))
 
 
-def test_missing_paths_say_the_way_out(tmp_path: Path) -> None:
-    with raises(SkillError):
-        read_skill(tmp_path / "nothing")
-    with raises(SkillError):
-        read_skill(tmp_path)
+def test_missing_paths_say_the_way_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for path in (tmp_path / "nothing", tmp_path, "https://user:secret@x.y/z?key=secret"):
+        with raises(SkillError):
+            read_skill(path)
+    monkeypatch.chdir(tmp_path)
+    for name in (*"abcd", "e" * 99, "f", "g"):
+        write(tmp_path / name, "Text.\n")
+        with raises(SkillError):
+            read_skill(".")
 
 
 def test_the_size_limit_counts_all_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -243,7 +250,7 @@ def test_the_size_limit_counts_all_files(tmp_path: Path, monkeypatch: pytest.Mon
     assert [file.path for file in skill.files] == ["SKILL.md", "a.md"]
     assert "b.md: over the limit of 4,028 bytes" in skill.warnings[0]
     with raises(SkillError):
-        read_skill(tmp_path, max_bytes=28)
+        read_skill(tmp_path, max_bytes=27)
     assert len(skill_from_text("ä" * 500, max_bytes=1000).files) == 1
     with raises(SkillError):
         skill_from_text("ä" * 500 + "a", max_bytes=1000)
@@ -313,8 +320,9 @@ def test_texts_that_are_no_skill_are_refused(files: list[tuple[str, str]]) -> No
 
 @pytest.mark.parametrize("name", ["x" * 64, "PDF-Tools", "备份-2", "a--b"])
 def test_a_name_of_letters_digits_and_hyphens_is_the_skills_name(tmp_path: Path, name: str) -> None:
-    write(tmp_path, f"---\nname: {name}\n---\nText.\n")
+    text = write(tmp_path, f"---\nname: {name}\n---\nText.\n").read_text()
     assert (read_skill(tmp_path).name, read_skill(tmp_path).warnings) == (name, ())
+    assert [written_name(text.replace(name, each)) for each in (name, "y" * 201)] == [name, "y" * 199 + "…"]
 
 
 @pytest.mark.parametrize(
@@ -331,7 +339,8 @@ def test_any_other_name_gives_way_to_that_of_the_folder(tmp_path: Path, written:
     write(folder, f'---\nname: "{written}"\ndescription: "half \\ud800 of it"\n---\nText.\n')
     skill = read_skill(folder)
     assert (skill.name, skill.description) == ("od-d-x", "half \ufffd of it")
-    assert any("is called 'od-d-x'" in warning for warning in skill.warnings)
+    said = r"the skill is called 'od-d-x', because ['\"].+ is not 1 to 64 letters, digits and hyphens"
+    assert any(re.fullmatch(said, warning) for warning in skill.warnings)
     assert "\n" not in "".join(skill.warnings)
     assert max(map(len, skill.warnings)) < 300
 
@@ -407,7 +416,7 @@ QUOTED = "read after quoting values with colons"
         ("a: b\nc: *d", {"a": "b"}, 1, "aliases are not allowed in front matter", LINES),
         ("- a", {}, 1, "the block is not a mapping", LINES),
         ("a: [1\nb: c", {"b": "c"}, 3, "expected ',' or ']', but got ':'", LINES),
-        ("a: " + "[" * 33 + "]" * 33, {}, 1, TOO_DEEP, LINES),
+        ("a: " + "[" * 33 + "@", {}, 1, TOO_DEEP, LINES),
         (nested(32), {}, 1, TOO_DEEP, LINES),
     ],
 )  # fmt: skip
