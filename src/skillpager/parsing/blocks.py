@@ -98,7 +98,6 @@ class Piece:
         kind: Tile kind; None for a thematic break.
         start: Offset of its first character in the file.
         end: Offset after its last character.
-        section: Number of headings and thematic breaks before it; pieces of different sections never join.
         block: Number of its Markdown block.
         place: Set for items of lists and rows of tables.
         last: Offset at which the last of its joined parts begins.
@@ -109,7 +108,6 @@ class Piece:
     kind: TileKind | None
     start: int
     end: int
-    section: int = 0
     block: int = 0
     place: Place | None = None
     last: int = 0
@@ -154,8 +152,7 @@ def split_blocks(text: str, body_start: int, *, file: str = "The text") -> list[
             first = position + text[position:start].index(missed)
             kind = TileKind.LINK_DEFINITION if missed[0] == "[" else TileKind.SENTENCE
             # block 0 is not a Markdown block; a heading behind it does not contain it
-            section = pieces[-1].section if pieces else 0
-            pieces.append(Piece(kind, first, first + len(missed), section, 0, None, first))
+            pieces.append(Piece(kind, first, first + len(missed), 0, None, first))
         if len(pieces) > most:
             line = first_line + lines.number(pieces[-1].start - body_start) - 1
             raise SkillError(
@@ -193,14 +190,13 @@ def _tree(tokens: list[Token]) -> _Block:
 
 
 class _Splitter:
-    """Walks the blocks and numbers them and the sections."""
+    """Walks the blocks and numbers them."""
 
     def __init__(self, text: str, offset: int, lines: Lines) -> None:
         self._text = text
         self._offset = offset
         self._lines = lines
         self._block = 0
-        self.section = 0
 
     def blocks(self, nodes: Iterable[_Block]) -> Iterator[Piece]:
         """Yield the pieces of top-level nodes."""
@@ -214,11 +210,9 @@ class _Splitter:
     def _pieces(self, node: _Block, before: Piece | None) -> Iterator[Piece]:
         """Yield the pieces of one node; `before` is the preceding piece."""
         if node.type == "heading":
-            self.section += 1
             heading = self._piece(node, TileKind.HEADING)
             yield replace(heading, level=int(node.tag[1]), title=plain_text(node.content))
         elif node.type == "hr":
-            self.section += 1
             yield self._piece(node, None)
         elif node.type == "paragraph":
             paragraph = self._piece(node, TileKind.SENTENCE)
@@ -268,7 +262,7 @@ class _Splitter:
         stripped_end = start + len(source.rstrip())
         if kind in (TileKind.SENTENCE, TileKind.HEADING):
             start = end - len(source.lstrip())
-        return Piece(kind, start, max(start, stripped_end), self.section, self._block, place, start)
+        return Piece(kind, start, max(start, stripped_end), self._block, place, start)
 
     def _list(
         self, node: _Block, lead_in: tuple[int, int] | None, *, depth: int, group: int

@@ -134,7 +134,7 @@ def describe(files: Sequence[SourceFile]) -> list[SourceFile]:
     """
     left = {file.path for file in files[1:]}
     names, texts = Names(sorted(left)), dict[str, str]()
-    for source in files if left else ():
+    for source in files:
         body = source.text[source.body_start :]
         for path, mentions in find_mentions(body, names, posixpath.dirname(source.path)).items():
             if path in left and path != source.path and (source is files[0] or mentions[0].files == 1):
@@ -159,11 +159,11 @@ def _unit(text: str, mention: Mention) -> str:
     """Return the sentence, list item or row in which a mention stands, without markup."""
     low, high = max(0, mention.start - UNIT_CHARS), mention.end + UNIT_CHARS
     before, after = f"\n{text[low : mention.start]}", text[mention.end : high]
-    start = max((match.start() for match in _BREAK.finditer(before + "x")), default=0)
+    start = max((match.start() for match in _BREAK.finditer(before)), default=0)
     begun = before[start:].lstrip("\n") if start or not low else before.partition(" ")[2]  # no half word
     stop = _BREAK.search(after)
     rest = after[: stop.start()] if stop else after
-    if not _NO_SENTENCES.match(begun + "x"):
+    if not _NO_SENTENCES.match(begun):
         ends = [match.end() for match in _SENTENCE_END.finditer(begun)]
         begun = begun[ends[-1] :] if ends else begun
         end = _SENTENCE_END.search(rest)

@@ -134,7 +134,6 @@ def merge(pieces: Iterable[Piece], text: str, *, rules: Iterable[Rule] = RULES) 
             left = merged[-1] if merged else None
             if (
                 left is None
-                or left.section != right.section
                 or left.kind in _STRUCTURAL
                 or right.kind in _STRUCTURAL
                 or not rule(left, right, text)
