@@ -19,6 +19,7 @@ from skillpager import SkillPager
 from skillpager.errors import StrategyError
 from skillpager.pages.assemble import NodeMeter
 from skillpager.sections import sections_of
+from skillpager.sequence_net import SequenceNet
 from skillpager.strategies.navigator import model as module
 from skillpager.strategies.navigator import notes as of_notes
 from skillpager.strategies.navigator.features import COVERAGE_NAMES, GROUPS, NAMES, IndexFeatures, features_of
@@ -76,10 +77,11 @@ def test_of_a_large_skill_the_network_reads_the_likely_sections(
 
 
 def test_of_equal_sections_the_network_reads_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MOST_READ_NODES", 20)
-    index = index_with(count=45)
-    needs = indifferent().needs(IndexFeatures(index), Query("q", index.embeddings[0]))
-    assert np.flatnonzero(needs).tolist() == list(range(20))
+    monkeypatch.setattr(module, "MOST_READ_NODES", 30)
+    best = np.resize([0.0] * 8 + [1.0] * 8, (45, 1))
+    monkeypatch.setattr(SequenceNet, "linear", lambda *_: best)
+    read = shipped_model()._likely(IndexFeatures(index_with(count=45)), best)
+    assert read.tolist() == [*range(17), *range(24, 32), *range(40, 45)]
 
 
 def test_a_higher_promise_adds_to_the_page(pager: SkillPager) -> None:
@@ -636,4 +638,4 @@ def test_notes_move_needs_by_their_nearest_ask_and_keep_the_sum() -> None:
     shift = odds(found)[:5] - moved[:5]
     assert shift == pytest.approx(np.full(5, shift[0]), abs=1e-4)
     assert 0 <= found[5] < found[3] < found[6] < 1
-    assert of_notes.needs_with_notes(np.ones(7), notes, query).max() == 1 - 1e-6
+    assert of_notes.needs_with_notes(np.ones(7), notes, query.clauses[0]).max() == 1 - 1e-6
