@@ -447,6 +447,12 @@ def test_a_reason_is_what_the_log_odds_lose_with_average_features(pager: SkillPa
     assert {*indifferent().reasons(known, query)[0].values()} == {0.0}
 
 
+def test_reasons_add_up_however_little_they_count() -> None:
+    index = index_with()
+    told = indifferent(1e-3).reasons(IndexFeatures(index), Query("q", index.embeddings[0]))
+    assert max(sum(shares.values()) for shares in told) == pytest.approx(1, abs=0.01)
+
+
 # ---- which strategy is the default, and wrong targets
 
 
