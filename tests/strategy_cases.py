@@ -57,12 +57,12 @@ def run(
     return strategy.select(index, asked, budget=Budget(**limits), meter=NodeMeter(index.nodes))
 
 
-def indifferent() -> NeedModel:
-    """Return the shipped navigator's model without its last layer: every node is needed alike."""
+def indifferent(factor: float = 0.0) -> NeedModel:
+    """Return the shipped navigator's model without its last layer, or with less of it: nodes are needed alike."""
     model = shipped_model()
     last = (".out.weight", ".direct.weight")
     arrays = {
-        name: np.zeros_like(array) if name.endswith(last) else array
+        name: np.float32(factor) * array if name.endswith(last) else array
         for name, array in model.net.arrays.items()
     }
     breadth = np.zeros(8, np.float32), 0.0

@@ -20,7 +20,7 @@ def words(first: str, count: int) -> str:
     return " ".join([first, *["word"] * (count - 2), "end."])
 
 
-def index_of(*texts: str, counter: TokenCounter | None = None) -> SkillIndex:
+def index_of(*texts: str, counter: TokenCounter | None = None, first: str = "SKILL.md") -> SkillIndex:
     """Return the index of a skill of these files; the six node types take turns."""
-    skill = skill_from_files(list(zip(("SKILL.md", "refs/b.md", "c d.md"), texts, strict=False)))
+    skill = skill_from_files(list(zip((first, "refs/b.md", "c d.md"), texts, strict=False)))
     return Builder(DigestEncoder(), TurnsClassifier(), counter or Words(), "bare").build(skill, "key")

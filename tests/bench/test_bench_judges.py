@@ -329,9 +329,8 @@ def test_only_votes_that_are_missing_are_asked_for(folder: BenchFolder, server: 
     write_records(folder.selections_file("head"), [changed, *folder.selections("head")[1:]])
     judge_by_model(folder, docket_of(folder, "full,head"), chat_model(server))
     assert len(server.asked) == 3
-    assert (
-        folder.judgments(judge_id(chat_model(server).id), "head")[0].context_sha256 == changed.context_sha256
-    )
+    anew, *_ = folder.judgments(judge_id(chat_model(server).id), "head")
+    assert anew.context_sha256 == changed.context_sha256
     more, _ = judge_by_model(folder, docket_of(folder, "full,head"), chat_model(server), votes=5)
     assert len(server.asked) == 3 + 2 * len(docket.cases)
     assert {len(found.votes) for found in more.verdicts.values()} == {5}
@@ -352,9 +351,8 @@ def test_a_bad_answer_is_asked_again_then_left_unjudged(tmp_path: Path, server: 
     [(case, _)] = outcome.failures
     assert case.query == victim
     assert outcome.stopped == ""
-    assert [r.query for r in folder.judgments(judge_id(chat_model(server).id), "full")] == [
-        query.id for query in folder.queries() if query != victim
-    ]
+    judged = folder.judgments(judge_id(chat_model(server).id), "full")
+    assert [r.query for r in judged] == [query.id for query in folder.queries() if query != victim]
     server.respond = judge_by_length
     again, _ = judge_by_model(folder, docket, chat_model(server))
     assert len(server.asked) == 9 + 3
@@ -454,3 +452,4 @@ def test_recall_precision_and_gain_of_picks() -> None:
     assert gain == pytest.approx((1 / math.log2(3) + 1 / math.log2(5)) / ideal)
     assert rank_measures(["n1"], {"n1"}) == rank_measures(["n1"], set()) == (1, 1, 1)
     assert rank_measures([], {"n1"}) == (0, 0, 0)
+    assert all(map(math.isnan, rank_measures(["n1"], None)))

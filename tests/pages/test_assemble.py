@@ -170,9 +170,8 @@ def test_the_last_picks_go_until_the_page_is_within_its_ceiling(
     assert [pick.node.ordinal for pick in page.selection.picks] == list(order)
     less = make_page(page_renderer, strategy, QUERY, Budget(4, limit - 1, fill=True))
     assert shown(less) == sorted(order[: max(kept - 1, 0)])
-    assert less.selection == page.selection.__class__(
-        "picks", "what to do", page.selection.picks, (), Budget(4, limit - 1, fill=True)
-    )
+    of_less = Selection("picks", "what to do", page.selection.picks, (), Budget(4, limit - 1, fill=True))
+    assert less.selection == of_less
     assert (less.text == "") == (kept == 0)
     assert make_page(page_renderer, Picks(*order), QUERY, Budget(4, limit)).sufficiency is None
 
@@ -194,6 +193,7 @@ def test_what_a_page_says_of_a_skill_that_hardly_covers_the_query_counts(index: 
 def test_what_is_most_probably_not_covered_gets_a_short_answer() -> None:
     index = index_of(f"# Top\n\n## One\n\n{words('Alpha', 90)}\n\n## Two\n\n{words('Bravo', 90)}\n")
     page_renderer, strategy = PageRenderer(index, Words(), show="show x"), Doubts(1)
+    strategy.covered = LEAST_FOR_PAGE
     page = make_page(page_renderer, strategy, QUERY, Budget(), hint="ask anew")
     assert page.text == page_renderer.render([1], selection=page.selection).text
     assert "[… L5: One]" in page.text
@@ -202,6 +202,24 @@ def test_what_is_most_probably_not_covered_gets_a_short_answer() -> None:
     strategy.covered = LEAST_FOR_PAGE - 0.001
     short = make_page(page_renderer, strategy, QUERY, Budget(), hint="ask anew")
     assert "to read lines: show x L5; ask anew]\n\nskill\nSections: One; Two\n" in short.text
+
+
+def test_a_short_answer_names_as_many_sections_as_fit() -> None:
+    titles = ("One", "Two", "Three", 61 * "F")
+    text = f"---\nname: {61 * 'n'}\n---\n" + "".join(f"# {title}\n\n{words(title, 60)}\n" for title in titles)
+    page_renderer, strategy, head = renderer(index_of(text)), Doubts(1), f"\n\n{59 * 'n'}…\n"
+    strategy.covered = LEAST_FOR_PAGE - 0.001
+    least = make_page(page_renderer, strategy, QUERY, Budget(max_tokens=1), hint="ask").least_tokens or 0
+    named = ["", "", "", "One; …", "One; Two; …", f"One; Two; Three; {59 * 'F'}…"]
+    for more, sections in enumerate(named):
+        short = make_page(page_renderer, strategy, QUERY, Budget(max_tokens=least + more), hint="ask")
+        assert short.text.endswith(f"{head}Sections: {sections}\n" if sections else head)
+    less = make_page(page_renderer, strategy, QUERY, Budget(max_tokens=least - 1), hint="ask")
+    assert (less.text, less.least_tokens) == ("", least)
+    # one that is longer by itself than others may be
+    long = make_page(page_renderer, strategy, QUERY, Budget(), hint="ask " * 150)
+    same = make_page(page_renderer, strategy, QUERY, Budget(max_tokens=long.tokens), hint="ask " * 150)
+    assert same.text == long.text
 
 
 def test_a_page_that_shows_everything_suffices_and_one_without_picks_does_not(index: SkillIndex) -> None:
@@ -303,10 +321,12 @@ def test_a_whole_skill_shows_a_node_whose_mark_is_as_long(index: SkillIndex) -> 
 def test_a_mark_stands_for_a_known_node_only_if_the_page_gets_shorter(tokens: int, marked: bool) -> None:
     page_renderer = renderer(index_of("\n\n".join([words("Short", tokens), TEXT, words("Last", 40)])))
     selection = Selection("picks", "what", (), (), Budget())
-    page = page_renderer.render([0, 1, 2, 5], selection=selection)
+    page = replace(page_renderer.render([0, 1, 2, 5], selection=selection), sufficiency=0.5)
     known = page_renderer.knowing(frozenset({0})).render([1, 2, 5], selection=selection)
     assert known.tokens - page.tokens == 4 - tokens  # [… L1, sent earlier]
-    assert leave_out(page, page_renderer, ["n0", "n3"]) == (known if marked else page)
+    assert leave_out(page, page_renderer, ["n0", "n3"]) == (
+        replace(known, sufficiency=0.5) if marked else page
+    )
 
 
 def test_what_a_page_does_not_show_is_not_left_out(index: SkillIndex) -> None:
@@ -323,18 +343,9 @@ def sized(tokens: Sequence[int], tried: list[int]) -> Callable[[Sequence[int]], 
 
     def render(ordinals: Sequence[int]) -> Page:
         assert list(ordinals) == list(range(10, 10 + len(ordinals)))
-        tried.append(len(ordinals))
-        return Page(
-            str(len(ordinals)),
-            Style.MARKED,
-            (),
-            tokens[len(ordinals)],
-            0,
-            True,
-            (),
-            complete=False,
-            selection=None,
-        )
+        size = len(ordinals)
+        tried.append(size)
+        return Page(str(size), Style.MARKED, (), tokens[size], 0, True, (), complete=False, selection=None)
 
     return render
 

@@ -22,13 +22,11 @@ def kubernetes(tmp_path: Path) -> Path:
 def test_the_folder_stands_in_the_first_line(hashing_pager: SkillPager, kubernetes: Path) -> None:
     line = f"[Skill folder: {kubernetes}]"
     page = hashing_pager.page(kubernetes, QUERY, max_tokens=600, folder=True)
-    assert page.text.startswith(
-        f'[Page of skill "kubernetes-debugging" in {kubernetes}. […] = omitted lines]\n\n'
-    )
+    legend = f'[Page of skill "kubernetes-debugging" in {kubernetes}. […] = omitted lines]\n\n'
+    assert page.text.startswith(legend)
     assert str(kubernetes) not in hashing_pager.page(kubernetes, QUERY, max_tokens=600).text
-    assert hashing_pager.whole(kubernetes, folder=True).text == (
-        f"{line}\n\n{hashing_pager.whole(kubernetes).text}"
-    )
+    whole = hashing_pager.whole(kubernetes).text
+    assert hashing_pager.whole(kubernetes, folder=True).text == f"{line}\n\n{whole}"
 
 
 def test_the_folder_is_named_in_the_tags_but_not_on_a_plain_page(
@@ -37,10 +35,8 @@ def test_the_folder_is_named_in_the_tags_but_not_on_a_plain_page(
     tagged = hashing_pager.page(kubernetes, QUERY, max_nodes=4, style="xml", folder=True).text
     assert tagged.splitlines()[0].startswith("<skill_content ")
     assert f" in {kubernetes}. " in tagged.splitlines()[1]
-    assert (
-        str(kubernetes)
-        not in hashing_pager.page(kubernetes, QUERY, max_nodes=4, style="plain", folder=True).text
-    )
+    plain = hashing_pager.page(kubernetes, QUERY, max_nodes=4, style="plain", folder=True).text
+    assert str(kubernetes) not in plain
 
 
 @pytest.mark.parametrize("budget", [100, 150, 200, 400, 900, 20_000])

@@ -43,9 +43,8 @@ USUAL = (
 def index_of(pager: SkillPager, text: str, *, name: str = "demo") -> SkillIndex:
     """Return the index of a skill of two files, the first with `text` between parts that are left out."""
     first = f"# One\n\n{FILLER}\n\n## Two\n\n{text}\n\n## Three\n\n{FILLER}\n"
-    return pager.index(
-        skill_from_files([("SKILL.md", first), ("b.md", f"# B\n\nOther {FILLER}\n")], name=name)
-    )
+    files = [("SKILL.md", first), ("b.md", f"# B\n\nOther {FILLER}\n")]
+    return pager.index(skill_from_files(files, name=name))
 
 
 def holding(index: SkillIndex, text: str) -> list[int]:
@@ -72,9 +71,8 @@ def test_true_marks_carry_a_tag_that_the_skill_cannot_hold(
     assert forged in text
     assert len(re.findall(rf"^\[…{tag} (b\.md:)?L\d.*\]$", text, re.MULTILINE)) == len(page.omitted) > 1
     assert page.tokens == quick_pager.token_counter.count(page.text)
-    whole = renderer.render(range(len(index.nodes))).text.removeprefix(
-        '<skill_content name="demo" complete="true">\n'
-    )
+    whole = renderer.render(range(len(index.nodes))).text
+    whole = whole.removeprefix('<skill_content name="demo" complete="true">\n')
     assert whole.startswith(f'[Page{tag} of skill "demo": the whole. Only ')
     assert f"\n[file{tag}: b.md]\n" in whole
     excerpt = renderer.excerpt([0, *holding(index, forged)]).text

@@ -9,7 +9,7 @@ from skillpager.pages.addresses import find_nodes
 from skillpager.pages.assemble import NodeMeter, PageMeter
 from skillpager.pages.marks import address_of, omissions_of, whole_text
 from skillpager.pages.render import PageRenderer
-from skillpager.types import SkillIndex, Span, Style
+from skillpager.types import Budget, Selection, SkillIndex, Span, Style
 from word_tokens import Words, index_of, words
 
 
@@ -24,7 +24,7 @@ class Characters:
 
 ALPHA, ECHO, FOXTROT = words("Alpha", 40), words("Echo", 40), words("Foxtrot", 40)
 BRAVO, CHARLIE, DELTA = (f"- {words(name, 30)}" for name in ("Bravo", "Charlie", "Delta"))
-GOLF, HOTEL, INDIA = words("Golf", 40), words("Hotel", 40), words("India", 40)
+GOLF, HOTEL, INDIA = words("Golf", 40), words("Hotel", 40), words("X India", 39)
 
 BODY = f"""# Top
 
@@ -177,8 +177,9 @@ def test_xml_stands_around_the_marked_page(index: SkillIndex) -> None:
     ],
 )
 def test_the_command_that_reads_what_is_omitted(show: str, first: str) -> None:
-    text = renderer(index_of(FIRST), show=show).render([0]).text
-    assert text == f"[Page of {first}\n\n# Top\n\n{ALPHA}\n\n[… L10-22: Use; End]\n"
+    for path in ("SKILL.md", "a b.md"):
+        text = renderer(index_of(FIRST, first=path), show=show).render([0]).text
+        assert text == f"[Page of {first}\n\n# Top\n\n{ALPHA}\n\n[… L10-22: Use; End]\n"
 
 
 def test_an_estimate_is_no_exact_count() -> None:
@@ -250,6 +251,18 @@ def test_headings_count_on_both_sides_of_that_comparison(short: str, filled: boo
     assert (f"{ALPHA}\n\n{hidden}\n\n{ECHO}\n\n[… " in page.text) == filled
 
 
+@pytest.mark.parametrize(
+    ("style", "count", "whole"),
+    [(Style.MARKED, 15, True), (Style.MARKED, 16, False), (Style.XML, 14, True), (Style.XML, 17, False)],
+)
+def test_a_page_that_saves_nothing_is_the_whole_skill(style: Style, count: int, whole: bool) -> None:
+    page_renderer = renderer(index_of(f"{ALPHA}\n\n{words('Echo', count)}\n"), style=style)
+    selection = Selection("picks", "what", (), (), Budget())
+    page = page_renderer.render([0], selection=selection)
+    assert (page.complete, page.selection) == (whole, selection)
+    assert not page_renderer.knowing(frozenset({1})).render([0]).complete
+
+
 @pytest.mark.parametrize("start", ["X ", "  "])
 def test_no_blank_lines_stand_before_the_first_node_of_a_page(start: str) -> None:
     first = f"{start}end."
@@ -295,6 +308,7 @@ def test_windows_are_read_by_their_lines() -> None:
         + "[… refs/b.md:L1-7]\n\n"
         + "[… c d.md L1]\n"  # an address has no spaces
     )
+    assert "lines]\n" in renderer(windows).render(range(4)).text
 
 
 def test_a_heading_in_the_window_before_is_not_repeated_but_one_right_behind_it_is_named() -> None:
@@ -320,14 +334,8 @@ def test_lines_read_a_gap_with_what_stands_in_the_same_line() -> None:
 
 
 def test_a_mark_names_the_first_sections_and_no_title_ends_it() -> None:
-    titles = [
-        "One [of](x) `two]`",
-        "A title of " + "more " * 9 + "letters at the end",
-        "",
-        "Three",
-        "Four",
-        "Five",
-    ]
+    long = f"A title of {'more ' * 9}letters at the end"
+    titles = ["One [of](x) `two]`", long, "", "Three", "Four", "Five"]
     index = index_of(f"{ALPHA}\n\n" + "\n\n".join(f"## {title}\n\n{ECHO}" for title in titles))
     named = "One of two); A title of more more more more more more more more more let…; Three; Four; …"
     assert renderer(index).render([0]).text.endswith(f"\n\n[… L5-25: {named}]\n")
@@ -341,13 +349,22 @@ def test_parts_without_a_heading_are_named_by_what_introduces_them() -> None:
     assert renderer(index).render([0]).text.endswith(": Backups; To restore; The *limits; Next]\n")
 
 
-def test_the_next_section_does_not_stand_for_a_long_part_without_a_name() -> None:
-    lines = "\n".join(words(f"Line{number}", 9) for number in range(30))
+@pytest.mark.parametrize(
+    ("line", "count", "named"),
+    [
+        *(("# Go on.", 30, ": Go on.; Late; Next"), ("# Go on.", 23, ": Go on.; Late; Next")),
+        *(("# Go on.", 22, ": Late; Next"), ("# Go on.", 5, ": Late; Next")),
+        *(("# Go on.", 4, ": Next"), ("---", 30, ": Late; Next")),
+    ],
+)
+def test_the_next_section_does_not_stand_for_a_long_part_without_a_name(
+    line: str, count: int, named: str
+) -> None:
+    lines = "\n".join([line] * count)
     index = index_of(
         f"# T\n\n## Shown\n\n{ALPHA}\n\n```\n{lines}\n```\n\n**Late**\n\n{ECHO}\n\n## Next\n\n{ECHO}\n"
     )
-    named = "Line0 word word word word word word word end.; Late; Next"
-    assert renderer(index).render([0]).text.endswith(f"[… L7-46: {named}]\n")
+    assert renderer(index).render([0]).text.endswith(f"[… L7-{count + 16}{named}]\n")
 
 
 # ---- meters and the cache
@@ -374,6 +391,7 @@ def test_the_meter_prices_every_page_to_the_word(index: SkillIndex) -> None:
     page = renderer(index)
     meter = PageMeter(page)
     assert meter.gap_tokens == page.joint(0, 5).tokens  # of the first file
+    assert page.joint(0, 5) is page.joint(0, 5)
     assert meter.tokens == page.render([]).tokens
     shown: list[int] = []
     for ordinal in (4, 8, 0, 6, 2):

@@ -31,9 +31,8 @@ def test_the_order_and_the_scores_are_pyversitys(kind: type[Diverse], diversity:
     theirs = diversify(pool, relevance, k=25, strategy=strategy.name, diversity=diversity)
     assert ordinals(selection) == theirs.indices.tolist()
     jitter = 1e-2 if kind is Dpp else 0  # of the kernel, which matters once little is left of a row
-    assert [pick.marginal for pick in selection.picks] == pytest.approx(
-        theirs.selection_scores.tolist(), abs=jitter
-    )
+    marginals = [pick.marginal for pick in selection.picks]
+    assert marginals == pytest.approx(theirs.selection_scores.tolist(), abs=jitter)
     assert_sound(selection, index_with(pool), query)
 
 
@@ -48,9 +47,8 @@ def test_dpp_goes_by_relevance_when_the_rows_have_run_out_of_directions() -> Non
 def test_diversity_zero_is_relevance_alone_ties_to_the_earlier_node(kind: type[Diverse]) -> None:
     rows, query = near(*[0.5, 0.9] * 40)
     index = index_with(rows)
-    assert ordinals(run(kind(0), index, query, max_nodes=60)) == ordinals(
-        run(TopK(), index, query, max_nodes=60)
-    )
+    relevant = ordinals(run(TopK(), index, query, max_nodes=60))
+    assert ordinals(run(kind(0), index, query, max_nodes=60)) == relevant
 
 
 @EACH

@@ -21,7 +21,7 @@ from skillpager.strategies.navigator.features import (
     shifted,
 )
 from skillpager.strategies.navigator.lexical import BM25_B, BM25_K1, TermIndex, stems_of
-from skillpager.types import FloatArray, ListContext, Query, SkillIndex
+from skillpager.types import FloatArray, ListContext, Query, SkillIndex, TileKind
 from strategy_cases import index_with, near
 
 
@@ -78,7 +78,8 @@ def test_of_two_nodes_one_is_first_and_one_is_last() -> None:
     assert column(found, "rank") == [1, 0]
     # what all texts have in common is nearly worth nothing, but the best share is 1
     assert max(column(found, "bm25")) < 0.2
-    assert column(found, "bm25_share")[1] == 1
+    share, _ = column(found, "bm25_share")
+    assert (column(found, "bm25_before"), column(found, "bm25_after")) == ([0, share], [1, 0])
     assert column(found, "known_terms") == [1, 1]
 
 
@@ -105,6 +106,7 @@ def test_items_of_one_lead_in_or_of_one_size_are_a_list() -> None:
     found = signals(replace(index, nodes=nodes), row=query)
     assert column(found, "list_best") == [0.1, 0.2, 0.4, 0.4, 0.6, 0.6, 0.25, 0.25]
     assert column(found, "list_mean") == [0.1, 0.2, 0.35, 0.35, 0.55, 0.55, 0.2, 0.2]
+    assert column(found, "list_size") == [round(math.log1p(size), 5) for size in (0, 1, 2, 2, 2, 2, 2, 2)]
     assert column(found, "list_place") == [0, 0, 0, 0.5, 0, 0.5, 0, 0.5]
 
 
@@ -112,8 +114,10 @@ def test_a_chapter_is_what_stands_under_two_headings() -> None:
     rows, query = near(0.1, 0.2, 0.3, 0.4)
     index = index_with(rows)
     paths = [("A", "B", "C"), ("A", "B", "D"), ("A", "E"), ("F",)]
-    nodes = tuple(replace(node, heading_path=path) for node, path in zip(index.nodes, paths, strict=True))
-    found = signals(replace(index, nodes=nodes), row=query)
+    nodes = [replace(node, heading_path=path) for node, path in zip(index.nodes, paths, strict=True)]
+    nodes[1] = replace(nodes[1], kind=TileKind.CODE)
+    found = signals(replace(index, nodes=tuple(nodes)), row=query)
+    assert (column(found, "code_before"), column(found, "code_after")) == ([0, 0, 1, 0], [1, 0, 0, 0])
     assert column(found, "chapter_best") == [0.2, 0.2, 0.3, 0.4]
     assert column(found, "depth") == [3, 3, 2, 1]
 
@@ -127,6 +131,8 @@ def test_the_subject_of_a_query_is_that_of_its_three_nearest_nodes_the_earlier_o
     likeness = rows @ (subject / np.linalg.norm(subject))
     expected = (likeness - likeness.mean()) / likeness.std()
     found = signals(index_with(rows), row=np.eye(1, 46, dtype=np.float32)[0])
+    falling = sorted(range(45), key=lambda node: -rows[node, 0])
+    assert sorted(range(45), key=column(found, "rank").__getitem__) == falling
     assert column(found, "feedback_z") == pytest.approx(expected.tolist(), abs=1e-4)
 
 
@@ -151,6 +157,7 @@ def test_meaning_ranks_by_cosine() -> None:
     assert column(found, "before") == [0, 0.2, 0.9]
     assert column(found, "after") == [0.9, 0.5, 0]
     assert column(found, "around_best") == [0.9, 0.5, 0.9]
+    assert column(found, "smooth") == [0.31, 0.5, 0.4]
 
 
 def test_a_section_tells_its_nodes_of_its_best() -> None:
@@ -165,9 +172,7 @@ def test_a_section_tells_its_nodes_of_its_best() -> None:
     "texts",
     [
         [["restore", "table", "table"], ["dump", "table"], ["restore"], ["other"] * 6],
-        [["restore"], ["table"]],
-        [[], ["table"], []],
-        [],
+        *([["restore"], ["table"]], [[], ["table"], []], []),
     ],
 )
 def test_words_are_bm25(texts: list[list[str]]) -> None:
@@ -190,6 +195,10 @@ def test_words_are_bm25(texts: list[list[str]]) -> None:
     assert scores == pytest.approx([sum(weight(term, text) for term in terms) for text in texts], rel=1e-5)
     held = [sum(rarity(term) for term in terms if term in text) / total for text in texts]
     assert coverage == pytest.approx(held, rel=1e-5)
+    rarest = [max((rarity(term) for term in terms if term in text), default=0) for text in texts]
+    # as shares of the rarity of a term in one text
+    greatest = math.log1p((len(texts) - 0.5) / 1.5)
+    assert TermIndex(texts).rarest(terms) == pytest.approx([each / greatest for each in rarest], rel=1e-5)
     for found in TermIndex(texts).score([]):
         assert found.tolist() == [0] * len(texts)
 

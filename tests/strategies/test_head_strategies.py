@@ -12,7 +12,7 @@ from index_builder import unit_rows
 from skillpager import SkillPager
 from skillpager.sections import sections_of
 from skillpager.strategies.baselines.bm25 import Bm25, Hybrid
-from skillpager.strategies.baselines.simple import HEAD_TOKENS, Head, Sections, section_scores
+from skillpager.strategies.baselines.simple import HEAD_TOKENS, Full, Head, Sections, section_scores
 from skillpager.types import FloatArray, Query, SkillIndex, SkipReason, Strategy
 from strategy_cases import assert_sound, index_with, near, ordinals, reasons, run
 
@@ -38,10 +38,11 @@ def test_head_keeps_what_hosts_keep_when_nothing_is_said() -> None:
     assert selection.budget.max_tokens == HEAD_TOKENS
 
 
-def test_the_dynamic_number_of_nodes_is_not_for_head_but_a_given_one_is() -> None:
+@pytest.mark.parametrize("strategy", [Head(), Full()])
+def test_a_given_number_of_nodes_is_for_all_but_the_dynamic_one_is_not(strategy: Strategy) -> None:
     index = index_with(tokens=[1] * 50)
-    assert len(run(Head(), index).picks) == 50
-    selection = run(Head(), index, max_nodes=3)
+    assert len(run(strategy, index).picks) == 50
+    selection = run(strategy, index, max_nodes=3)
     assert ordinals(selection) == [0, 1, 2]
     assert set(reasons(selection).values()) == {SkipReason.MAX_NODES}
 
@@ -62,9 +63,8 @@ def test_the_score_of_a_section_is_the_cosine_with_its_weighted_mean_row() -> No
     scores = section_scores(index, sections_of(index), Query("q", query))
     assert scores.dtype == np.float32
     for section, score in zip(sections_of(index), scores, strict=True):
-        mean = sum(
-            index.nodes[ordinal].tokens * index.embeddings[ordinal].astype(float) for ordinal in section
-        )
+        rows = index.embeddings.astype(float)
+        mean = sum(index.nodes[ordinal].tokens * rows[ordinal] for ordinal in section)
         assert score == pytest.approx(mean @ query / np.linalg.norm(mean), abs=2e-6)
 
 

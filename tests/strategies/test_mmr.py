@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from messages import raises
 from skillpager.strategies import Mmr, TopK
 from skillpager.strategies.picking import allows_all, cosines, dynamic_max_nodes
-from skillpager.types import Budget, FloatArray, SkipReason
+from skillpager.types import Budget, FloatArray, ScoreKind, SkipReason
 from strategy_cases import index_with, ordinals, reasons, run
 
 
@@ -49,7 +49,7 @@ def test_selection_stops_when_the_best_marginal_is_below_zero() -> None:
     rows = np.array([[1, 0], [1, 0], [0.6, 0.8]], dtype=np.float32)
     query = np.array([1, 0], dtype=np.float32)
     selection = run(Mmr(0.3), index_with(rows), query, max_nodes=3)
-    assert ordinals(selection) == [0]
+    assert (ordinals(selection), selection.score_kind) == ([0], ScoreKind.MMR_MARGIN)
     assert {skip.reason for skip in selection.skipped} == {SkipReason.NEGATIVE_MARGINAL}
     assert selection.skipped[0].marginal == pytest.approx(0.3 - 0.7)
 
@@ -173,6 +173,5 @@ def test_picks_and_records_are_those_of_a_plain_computation(
         ordinal = pick.node.ordinal
         nearest_pick = max((rows[2 + ordinal] @ rows[2 + other] for other in chosen[:rank]), default=0.0)
         value = weight * relevance[ordinal] - (1 - weight) * nearest_pick
-        assert (pick.relevance, pick.redundancy, pick.marginal) == pytest.approx(
-            (relevance[ordinal], nearest_pick, value), abs=2e-6
-        )
+        numbers = (pick.relevance, pick.redundancy, pick.marginal)
+        assert numbers == pytest.approx((relevance[ordinal], nearest_pick, value), abs=2e-6)

@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
@@ -18,6 +19,7 @@ from skillpager import SkillPager
 from skillpager.errors import StrategyError
 from skillpager.pages.assemble import NodeMeter
 from skillpager.sections import sections_of
+from skillpager.sequence_net import SequenceNet
 from skillpager.strategies.navigator import model as module
 from skillpager.strategies.navigator import notes as of_notes
 from skillpager.strategies.navigator.features import COVERAGE_NAMES, GROUPS, NAMES, IndexFeatures, features_of
@@ -72,6 +74,14 @@ def test_of_a_large_skill_the_network_reads_the_likely_sections(
     assert page.nodes[0].id in {node.id for node in whole.nodes}
     assert "pg_restore" in page.text
     assert sum(pager.reasons(SAMPLE, QUERY)[page.nodes[0].id].values()) == pytest.approx(1, abs=0.01)
+
+
+def test_of_equal_sections_the_network_reads_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MOST_READ_NODES", 30)
+    best = np.resize([0.0] * 8 + [1.0] * 8, (45, 1))
+    monkeypatch.setattr(SequenceNet, "linear", lambda *_: best)
+    read = shipped_model()._likely(IndexFeatures(index_with(count=45)), best)
+    assert read.tolist() == [*range(17), *range(24, 32), *range(40, 45)]
 
 
 def test_a_higher_promise_adds_to_the_page(pager: SkillPager) -> None:
@@ -198,9 +208,7 @@ class PlainWalk:
 
     def best_length(self) -> int:
         """Return how many picks are worth most: the chance less the price of the tokens."""
-        whole = PlainWalk(
-            self.navigator, self.index, self.needs, self.gap, Budget(fill=True), self.calibrated
-        )
+        whole = replace(self, limits=Budget(fill=True), picks=[], refused=set())
         worths: dict[int, float] = {}
         larger = max(1, self.index.full_tokens) / TYPICAL_TOKENS
         price = float(self.navigator._model.limits.price[1, 0]) * larger**-SIZE_EXPONENT
@@ -308,13 +316,10 @@ def test_the_walk_takes_what_is_worth_most_per_token_with_what_it_needs(
     assert ordinals(selection) == walk.shown()
     assert [pick.sufficiency for pick in selection.picks] == pytest.approx([found for _, found in walk.picks])
     assert [pick.marginal for pick in selection.picks] == pytest.approx(needs[walk.shown()].tolist())
-    expected = dict.fromkeys(walk.refused, SkipReason.MAX_TOKENS)
-    assert (
-        reasons(selection)
-        == {node: reason for node in range(len(nodes)) if node not in walk.shown()} | expected
-    )
+    left = {node: reason for node in range(len(nodes)) if node not in walk.shown()}
+    assert reasons(selection) == left | dict.fromkeys(walk.refused, SkipReason.MAX_TOKENS)
     shown, found = walk.shown(), cosines(index.embeddings, index.embeddings.T)
-    for rank, pick in enumerate(selection.picks):
+    for rank, pick in enumerate([*selection.picks, *selection.skipped]):
         before = [found[node, pick.node.ordinal] for node in shown[:rank]]
         assert pick.redundancy == pytest.approx(max([0.0, *before]), abs=2e-6)
 
@@ -326,9 +331,9 @@ def test_a_target_that_is_just_reached_is_reached() -> None:
     assert ordinals(run(navigator, index, sufficiency=chance)) == [0, 1]
 
 
-def picked_at(price: float, needs: list[float]) -> list[int]:
-    """Return what is picked of nodes of ten tokens each, with a price for each token."""
-    index = index_with(tokens=[10] * len(needs))
+def picked_at(price: float, needs: list[float], tokens: Sequence[int] = ()) -> list[int]:
+    """Return what is picked of nodes, by default of ten tokens each, with a price for each token."""
+    index = index_with(tokens=tokens or [10] * len(needs))
     model = Told(np.array(needs), price=price * (max(1, index.full_tokens) / TYPICAL_TOKENS) ** SIZE_EXPONENT)
     return ordinals(run(Lean(model=model, opening_tokens=0.0), index))
 
@@ -348,12 +353,8 @@ def test_a_page_rather_suffices_than_not_whatever_its_tokens_cost() -> None:
 
 
 def test_a_page_may_cost_more_than_any_chance_if_a_shorter_one_is_worth_even_less() -> None:
-    index = index_with(tokens=[1, 3])
-    model = Told(
-        np.array([0.45, 0.999]), price=0.37 * (max(1, index.full_tokens) / TYPICAL_TOKENS) ** SIZE_EXPONENT
-    )
     # 0.55 - 3 * 0.37 with the second node alone, 1 - 4 * 0.37 with both
-    assert ordinals(run(Lean(model=model, opening_tokens=0.0), index)) == [1, 0]
+    assert picked_at(0.37, [0.45, 0.999], [1, 3]) == [1, 0]
 
 
 def test_a_page_that_would_save_little_is_the_whole_skill() -> None:
@@ -389,7 +390,8 @@ def test_a_query_that_is_not_answered_gets_a_few_lines() -> None:
 
     needs, index = np.full(12, 0.3), index_with(tokens=[100] * 12)
     assert len(run(Navigator(model=Told(needs, price=0.001)), index).picks) == 12
-    assert len(run(Navigator(model=Uncovered(needs, price=0.001)), index).picks) == 1
+    few = run(Navigator(model=Uncovered(needs, price=0.001)), index)
+    assert (len(few.picks), few.covered) == (1, LEAN_BELOW - 0.01)
 
 
 def test_what_a_pick_requires_comes_on_top_of_the_picks() -> None:
@@ -445,6 +447,12 @@ def test_a_reason_is_what_the_log_odds_lose_with_average_features(pager: SkillPa
     assert {*indifferent().reasons(known, query)[0].values()} == {0.0}
 
 
+def test_reasons_add_up_however_little_they_count() -> None:
+    index = index_with()
+    told = indifferent(1e-3).reasons(IndexFeatures(index), Query("q", index.embeddings[0]))
+    assert max(sum(shares.values()) for shares in told) == pytest.approx(1, abs=0.01)
+
+
 # ---- which strategy is the default, and wrong targets
 
 
@@ -494,6 +502,7 @@ def test_a_file_holds_networks_and_calibration() -> None:
     assert model.limits.price.tolist() == [[0.5, 0.25, 0.125], [0.8, 0.4, 0.2]]
     assert (model.breadth[0].tolist(), model.breadth[1]) == ([1, 0], -30)
     assert model.limits.chance is not None
+    assert shipped.limits_with_notes is not None
     assert [model.limits.chance[0].tolist(), model.limits.chance[1].tolist()] == [
         [CHANCE[0].tolist(), (-CHANCE[0]).tolist(), (2 * CHANCE[0]).tolist()],
         [0.5, -0.5, 1.0],
@@ -509,7 +518,7 @@ def test_a_file_may_hold_the_regression_of_coverage() -> None:
     found = model_of(**{"covered.weight": weight, "covered.bias": 0.5}).coverage
     assert found is not None
     assert (found[0].tolist(), found[1]) == (weight.tolist(), 0.5)
-    with pytest.raises(ValueError, match="other signals"):
+    with pytest.raises(ValueError, match=r"^its coverage"):
         model_of(**{"covered.weight": weight[1:], "covered.bias": 0.5})
 
 
@@ -563,7 +572,6 @@ def test_pages_with_notes_have_limits_of_their_own(pager: SkillPager) -> None:
     index = pager.index(SAMPLE)
     first = np.zeros(1, np.intp)
     noted = replace(index, notes=IndexNotes(first, index.embeddings[:1], first, np.zeros((0, 2), np.intp)))
-    assert shipped_model().limits_with_notes is not None
     shown = []
     for each in (index, noted):
         told = Told(np.full(len(index.nodes), 0.001))
@@ -636,3 +644,5 @@ def test_notes_move_needs_by_their_nearest_ask_and_keep_the_sum() -> None:
     shift = odds(found)[:5] - moved[:5]
     assert shift == pytest.approx(np.full(5, shift[0]), abs=1e-4)
     assert 0 <= found[5] < found[3] < found[6] < 1
+    for sure in np.ones(7), np.eye(7)[0]:
+        assert of_notes.needs_with_notes(sure, notes, query).sum() == pytest.approx(sure.sum(), abs=2e-5)

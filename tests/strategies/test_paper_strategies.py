@@ -253,9 +253,7 @@ def test_a_reduced_pool_is_mmr_over_the_nodes_that_are_left(
     types: list[NodeType], seed: int, k: int, kind: type[ExecOnly | ConceptOnly]
 ) -> None:
     index, query = index_of_types(types, seed=seed), query_of(seed)
-    kept = [
-        n for n, node_type in enumerate(types) if (node_type is NodeType.CONCEPT) == (kind is ConceptOnly)
-    ]
+    kept = [n for n, of in enumerate(types) if (of is NodeType.CONCEPT) == (kind is ConceptOnly)]
     smaller = replace(build_index(len(kept), dim=DIM), embeddings=index.embeddings[kept])
     expected = [kept[place] for place in ordinals(select(Mmr(0.8), smaller, query, max_nodes=k))]
     selection = select(kind(0.8), index, query, max_nodes=k)
@@ -360,9 +358,8 @@ def test_ties_go_to_the_earlier_node(name: str) -> None:
     if name == "concept_only":
         nodes = tuple(replace(node, type=NodeType.CONCEPT) for node in nodes)
     heading = replace(index.headings[0], span=replace(index.headings[0].span, start=0, end=1))
-    index = replace(
-        index, nodes=nodes, headings=(heading,), embeddings=np.tile(index.embeddings[:1], (40, 1))
-    )
+    rows = np.tile(index.embeddings[:1], (40, 1))
+    index = replace(index, nodes=nodes, headings=(heading,), embeddings=rows)
     strategy = make_strategy(name, mmr_lambda=0.9)
     if isinstance(strategy, Navigator):
         # where a node stands counts too, so that nodes of one text are no tie yet: equal needs are

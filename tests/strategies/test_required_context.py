@@ -20,9 +20,8 @@ def units(pager: SkillPager, text: str) -> dict[str, list[str]]:
     def words(ordinal: int) -> str:
         return nodes[ordinal].text.strip().split("\n")[0].strip("`")
 
-    return {
-        words(node): [words(other) for other in needed] for node, needed in required_context(nodes).items()
-    }
+    needed = required_context(nodes).items()
+    return {words(node): [words(other) for other in others] for node, others in needed}
 
 
 ROWS = "\n".join(f"| option{number} | {'what it does ' * 12} |" for number in range(9))
@@ -104,13 +103,7 @@ def test_code_needs_every_import_of_its_names_the_last_of_a_name() -> None:
 
 
 def test_code_below_a_lead_in_needs_both_it_and_its_imports() -> None:
-    nodes = [
-        *document("""
-        code: import alpha
-        text then
-        code: alpha.run()
-    """)
-    ]
+    nodes = [*document("code: import alpha\ntext then\ncode: alpha.run()")]
     nodes[2] = replace(nodes[2], list_context=ListContext("then", nodes[1].span, 0, 1))
     assert required_context(nodes) == {2: (0, 1)}
 

@@ -60,9 +60,7 @@ def test_any_text_has_terms_without_blank_or_empty_ones(text: str) -> None:
 # ---- bm25
 
 
-def naive_bm25(
-    documents: list[list[str]], query: list[str], *, k1: float = 1.5, b: float = 0.75
-) -> list[float]:
+def naive_bm25(documents: list[list[str]], query: list[str], k1: float = 1.5, b: float = 0.75) -> list[float]:
     """Lucene's BM25, one document and one query term at a time."""
     mean = sum(map(len, documents)) / len(documents)
     scores = []
@@ -120,11 +118,8 @@ def test_the_fused_score_is_the_sum_of_reciprocal_ranks() -> None:
     query = index.embeddings[2]
     dense = np.argsort(-(index.embeddings @ query), kind="stable").tolist()
     lexical = [1, 0]  # node 1 says it twice; 2 and 3 do not have the word and no rank
-    expected = {
-        node: 1 / (60 + 1 + dense.index(node))
-        + (1 / (60 + 1 + lexical.index(node)) if node in lexical else 0)
-        for node in range(4)
-    }
+    orders = (dense, lexical)
+    expected = {n: sum(1 / (60 + 1 + each.index(n)) for each in orders if n in each) for n in range(4)}
     selection = run(Hybrid(), index, query, text="apple")
     assert ordinals(selection) == sorted(expected, key=lambda node: -expected[node])
     for pick in selection.picks:
@@ -156,9 +151,8 @@ def test_what_is_cached_is_bounded_and_the_newest_stays() -> None:
         made.append(index.skill.name)
         return index.skill.name
 
-    one, two, large = (
-        build_index(size, name=name) for size, name in ((200, "one"), (200, "two"), (999, "large"))
-    )
+    sizes = {"one": 200, "two": 200, "large": 999}
+    one, two, large = (build_index(size, name=name) for name, size in sizes.items())
     cache: PerIndex[str] = PerIndex(500)
     for index in (one, two, one, two):
         assert cache.of(index, make) == index.skill.name

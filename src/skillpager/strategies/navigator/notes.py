@@ -9,7 +9,7 @@ from skillpager.types import FloatArray, IndexNotes, Query
 # a node counts, and how much less than a node those are needed that must come with it
 ASK_WEIGHT, ALONG_STEP = 6.0, 1.0
 LEAST_NEED, STEPS = 1e-6, 1e6  # needs are rounded to millionths, where machines agree
-BISECTIONS = 30
+BISECTIONS = 32
 
 
 def needs_with_notes(needs: FloatArray, notes: IndexNotes, query: Query) -> FloatArray:
@@ -29,7 +29,7 @@ def needs_with_notes(needs: FloatArray, notes: IndexNotes, query: Query) -> Floa
     odds = np.log(chances / (1 - chances)) + ASK_WEIGHT * above
     moved = odds.copy()
     np.maximum.at(moved, notes.along[:, 1], odds[notes.along[:, 0]] - ALONG_STEP)
-    low, high = -10.0, 10.0
+    low, high = -40.0, 40.0
     for _ in range(BISECTIONS):
         middle = (low + high) / 2
         too_many = (1 / (1 + np.exp(-moved - middle))).sum() > chances.sum()
