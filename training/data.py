@@ -40,6 +40,7 @@ LONG, FURTHER, SHORT, BROAD, UNANSWERED = "long", "further", "short", "broad", "
 ASKED, STRANGER = "asked", "stranger"
 # what readers who saw no query wrote that each node is asked for (docs/measured.md)
 ASKS = Path(__file__).with_name("asks.jsonl")
+TOPICS = Path(__file__).with_name("topics.jsonl")
 # collections of many authors' skills: where in a path the author stands
 COLLECTIONS = {"openclaw/skills": 1, "AgentWorkers/skills": 1, "gabrielmoreira/agent-skills-mirror": 2}
 
@@ -159,6 +160,13 @@ def _example(
         tuple(unanswered),
         tuple(_asks(document, len(fragments))),
     )
+
+
+def about_any_topic(examples: Sequence[Example]) -> frozenset[int]:
+    """Return the places of the documents that are skills about any topic that a user brings."""
+    labelled = {json.loads(line)["sha256"] for line in TOPICS.read_text(encoding="utf-8").splitlines()}
+    digests = [example.document.provenance.sha256 for example in examples]
+    return frozenset(place for place, sha256 in enumerate(digests) if sha256 in labelled)
 
 
 @cache

@@ -25,7 +25,7 @@ import json
 import logging
 import random
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
@@ -46,6 +46,7 @@ from data import (
     SHORT,
     TEXT_FORM,
     Example,
+    about_any_topic,
     embedded_queries,
     load,
     notes_of,
@@ -348,6 +349,7 @@ def calibrate(
     logits: Mapping["CaseKey", FloatArray],
 ) -> tuple[NeedModel, dict[str, object]]:
     """Calibrate the networks of folds, each on the cases of the others; as `train_navigators`."""
+    about_any = about_any_topic(examples)
     typical = {
         name: [case for case in of if is_typical(examples[case.document])] for name, of in by_split.items()
     }
@@ -355,7 +357,7 @@ def calibrate(
     with_notes: dict[str, list[Walk]] = {}
     models = {}
     for name, net in nets.items():
-        models[name] = _calibrated(net, _others(typical, name), logits)
+        models[name] = _calibrated(net, _others(typical, name), logits, about_any)
         answered = [case for case in typical[name] if case.asked.series in ANSWERED]
         walks[name] = [train_navigator.walk(case, examples[case.document], models[name]) for case in answered]
         notes = notes_of_fold(examples, work, name, answered)
@@ -383,7 +385,7 @@ def calibrate(
     table.to_csv(work / "promise.csv", index=False, lineterminator="\n")
     every = [case for of in typical.values() for case in of]
     model = _with_limits(
-        _calibrated(next(iter(nets.values())), every, logits),
+        _calibrated(next(iter(nets.values())), every, logits, about_any),
         [walk for of in walks.values() for walk in of],
         [walk for of in with_notes.values() for walk in of],
     )
@@ -429,7 +431,9 @@ def _others(parts: Mapping[str, Sequence[Any]], name: str) -> list[Any]:
     return [each for other, of in parts.items() if other != name for each in of]
 
 
-def _calibrated(net: SequenceNet, cases: Sequence[Case], logits: Mapping[CaseKey, FloatArray]) -> NeedModel:
+def _calibrated(
+    net: SequenceNet, cases: Sequence[Case], logits: Mapping[CaseKey, FloatArray], about_any: Set[int]
+) -> NeedModel:
     """Return a network as a model whose needs and coverage are calibrated on some cases."""
     asked = [case for case in cases if case.asked.series in ANSWERED]
     scale = train_navigator.fit_scale(asked, [logits[key_of(case)] for case in asked])
@@ -437,7 +441,9 @@ def _calibrated(net: SequenceNet, cases: Sequence[Case], logits: Mapping[CaseKey
     model = NeedModel(net, embedding(), scale, Limits(None, np.ones((2, len(QUERY_KINDS)))), breadth)
     all_but_further = [case for case in cases if case.asked.series != FURTHER]
     needs = [model.calibrated(logits[key_of(case)]) for case in all_but_further]
-    return replace(model, coverage=train_navigator.fit_coverage(all_but_further, needs))
+    coverage = train_navigator.fit_coverage(all_but_further, needs)
+    topics = train_navigator.fit_topics({case.document: case.known.centre for case in cases}, about_any)
+    return replace(model, coverage=coverage, topics=topics)
 
 
 def _with_limits(model: NeedModel, walks: Sequence[Walk], with_notes: Sequence[Walk]) -> NeedModel:

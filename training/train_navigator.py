@@ -6,7 +6,7 @@ the walk that ships, judged by the evidence measure. `train.py` calls this.
 """
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -226,6 +226,20 @@ def fit_breadth(cases: Sequence[Case]) -> tuple[FloatArray, float]:
     return model.coef_[0].astype(np.float32), float(model.intercept_[0])
 
 
+def fit_topics(centres: Mapping[int, FloatArray], about_any: Set[int]) -> tuple[FloatArray, float] | None:
+    """Return weights and bias of the log odds that a skill is about any topic; None if none or all are.
+
+    Args:
+        centres: `IndexFeatures.centre` of each document, by its place.
+        about_any: The places of the documents that are about any topic.
+    """
+    truth = [place in about_any for place in centres]
+    if len(set(truth)) < 2:
+        return None
+    model = LogisticRegression(C=10.0, max_iter=2000).fit(np.stack([*centres.values()]), truth)
+    return model.coef_[0].astype(np.float32), float(model.intercept_[0])
+
+
 def _regression(
     signals: FloatArray, truth: Sequence[bool] | np.ndarray, weights: FloatArray
 ) -> tuple[FloatArray, float]:
@@ -334,8 +348,9 @@ def file_arrays(model: NeedModel) -> dict[str, np.ndarray]:
         "broad.bias": np.array(model.breadth[1]),
         **{f"net.{name}": array for name, array in model.net.arrays.items()},
     }
-    if model.coverage:
-        arrays |= {"covered.weight": model.coverage[0], "covered.bias": np.array(model.coverage[1])}
+    for name, regression in ("covered", model.coverage), ("topics", model.topics):
+        if regression:
+            arrays |= {f"{name}.weight": regression[0], f"{name}.bias": np.array(regression[1])}
     for prefix, limits in (("", model.limits), ("notes.", model.limits_with_notes)):
         if limits is not None and limits.chance is not None:
             arrays[f"{prefix}chance.weight"], arrays[f"{prefix}chance.bias"] = limits.chance

@@ -14,7 +14,7 @@ from skillpager.pages.render import LEAST_COVERED, not_covered
 from skillpager.pages.short_answer import LEAST_FOR_PAGE, MAX_TOKENS
 from skillpager.strategies.navigator.features import COVERAGE_NAMES, IndexFeatures, coverage_signals
 from skillpager.strategies.navigator.lexical import clauses_of, stems_of, terms_of
-from skillpager.strategies.navigator.model import NeedModel, shipped_model
+from skillpager.strategies.navigator.model import ANY_TOPIC_ODDS, NeedModel, shipped_model
 from skillpager.strategies.navigator.strategy import Navigator
 from skillpager.types import FloatArray, PageOptions, Query, SkipReason, Style
 from strategy_cases import index_with
@@ -24,8 +24,8 @@ FOREIGN = "How do I bake sourdough bread?"
 
 
 def model_of(weight: FloatArray, bias: float) -> NeedModel:
-    """Return the shipped model with a regression for coverage."""
-    return replace(shipped_model(), coverage=(weight, bias))
+    """Return the shipped model with a regression for coverage, which knows of no skills about any topic."""
+    return replace(shipped_model(), coverage=(weight, bias), topics=None)
 
 
 def sure_of(chance: float) -> Navigator:
@@ -101,8 +101,9 @@ def test_the_chance_is_a_logistic_regression_of_the_signals(pager: SkillPager) -
     needs = shipped_model().needs(known, query)
     weight = np.linspace(-1, 1, len(COVERAGE_NAMES)).astype(np.float32)
     odds = float(coverage_signals(known, query, needs) @ weight) + 0.3
-    chance = model_of(weight, 0.3).covered(known, query, needs)
-    assert chance == pytest.approx(1 / (1 + math.exp(-odds)), abs=2e-6)
+    for topics, more in (None, 0.0), ((known.centre, -1.0), ANY_TOPIC_ODDS / 2):
+        chance = replace(model_of(weight, 0.3), topics=topics).covered(known, query, needs)
+        assert chance == pytest.approx(1 / (1 + math.exp(-odds - more)), abs=2e-6)
     assert replace(shipped_model(), coverage=None).covered(known, query, needs) is None
 
 
@@ -114,14 +115,12 @@ def test_a_page_for_a_query_that_is_not_covered_says_so_first_and_within_its_lim
     pager: SkillPager, limits: dict[str, object], style: Style
 ) -> None:
     page = pager.page(SKILL, FOREIGN, strategy=sure_of(0.12), style=style, **limits)  # type: ignore[arg-type]
-    assert page.covered == pytest.approx(0.12)
     assert page.selection is not None
-    assert page.selection.covered == page.covered
-    lines = page.text.splitlines()
-    said = lines[1] if style is Style.XML else lines[0]
+    assert page.selection.covered == page.covered == pytest.approx(0.12)
+    said = page.text.splitlines()[style is Style.XML]
     assert said == "[This skill seems not to cover the query (chance 12 %).]"
-    assert page.tokens == pager.token_counter.count(page.text)
-    assert page.tokens <= limits.get("max_tokens", page.tokens)  # type: ignore[operator]
+    most = limits.get("max_tokens", page.tokens)
+    assert pager.token_counter.count(page.text) == page.tokens <= most  # type: ignore[operator]
     assert page.nodes
     known = [node.id for node in page.nodes]
     again = pager.page(SKILL, FOREIGN, strategy=sure_of(0.12), style=style, known=known, **limits)  # type: ignore[arg-type]

@@ -500,7 +500,8 @@ def test_a_file_holds_networks_and_calibration() -> None:
     model, shipped = model_of(), shipped_model()
     assert (model.embedding, model.scale) == ("e/bare", (2, -1))
     assert model.limits.price.tolist() == [[0.5, 0.25, 0.125], [0.8, 0.4, 0.2]]
-    assert (model.breadth[0].tolist(), model.breadth[1]) == ([1, 0], -30)
+    assert (model.breadth[0].tolist(), model.breadth[1], model.topics) == ([1, 0], -30, None)
+    assert shipped.topics is not None
     assert model.limits.chance is not None
     assert shipped.limits_with_notes is not None
     assert [model.limits.chance[0].tolist(), model.limits.chance[1].tolist()] == [

@@ -37,7 +37,7 @@ MAX_SHORT_PIECES, LEAST_BYTES = 2_000, 5
 MAX_LEAD_IN_CHARS = 4_000
 
 _LISTS = ("bullet_list", "ordered_list")
-_LEAF_KINDS = {"fence": TileKind.CODE, "code_block": TileKind.CODE, "html_block": TileKind.HTML}
+_LEAF_KINDS = {"fence": TileKind.CODE, "code_block": TileKind.CODE, "html_block": TileKind.HTML, "hr": None}
 CLOSING_TAGS = re.compile(r"\s*(?:</[A-Za-z][\w:.-]*\s*>\s*)+")
 _INTRODUCES = re.compile(r"[:：][*_\s]*\Z")
 
@@ -212,8 +212,6 @@ class _Splitter:
         if node.type == "heading":
             heading = self._piece(node, TileKind.HEADING)
             yield replace(heading, level=int(node.tag[1]), title=plain_text(node.content))
-        elif node.type == "hr":
-            yield self._piece(node, None)
         elif node.type == "paragraph":
             paragraph = self._piece(node, TileKind.SENTENCE)
             source = self._text[paragraph.start : paragraph.end]

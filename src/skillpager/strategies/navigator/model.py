@@ -48,6 +48,7 @@ UNREAD_LOGIT = -30.0  # of the others, whose chance is 0
 
 # chosen by cross-validation over skills (training/train_navigator.py)
 SECTION_WEIGHT = 0.5  # of the mean log odds of its section beside a node's own
+ANY_TOPIC_ODDS = 2.0  # log odds that a skill about any topic answers a query whose words it cannot have
 # the price of a token falls with the size of the skill: the larger it is, the more a query needs of it
 TYPICAL_TOKENS, SIZE_EXPONENT = 2000, 0.6
 
@@ -103,6 +104,8 @@ class NeedModel:
         coverage: Weights `(len(COVERAGE_NAMES),)` and bias of the log odds that a skill answers a query; None
             if they were not trained.
         limits_with_notes: Of pages of skills with notes, if they were trained.
+        topics: Weights `(dim,)` and bias of the log odds that a skill is about any topic that a user brings,
+            such as a quiz; None if they were not trained.
     """
 
     net: SequenceNet
@@ -112,6 +115,7 @@ class NeedModel:
     breadth: tuple[FloatArray, float]
     coverage: tuple[FloatArray, float] | None = None
     limits_with_notes: Limits | None = None
+    topics: tuple[FloatArray, float] | None = None
 
     @classmethod
     def of(cls, arrays: Mapping[str, np.ndarray]) -> Self:
@@ -126,15 +130,17 @@ class NeedModel:
         net = SequenceNet({name[4:]: arrays[name] for name in arrays if name.startswith("net.")})
         slope, intercept = arrays["scale"].tolist()
         breadth = arrays["broad.weight"].astype(np.float32), float(arrays["broad.bias"])
-        coverage = None
-        if "covered.weight" in arrays:
-            weight = arrays["covered.weight"].astype(np.float32)
-            if weight.shape != (len(COVERAGE_NAMES),):
-                raise ValueError("its coverage was trained on other signals")
-            coverage = weight, float(arrays["covered.bias"])
+        coverage, topics = (
+            (arrays[f"{name}.weight"].astype(np.float32), float(arrays[f"{name}.bias"]))
+            if f"{name}.weight" in arrays
+            else None
+            for name in ("covered", "topics")
+        )
+        if coverage and coverage[0].shape != (len(COVERAGE_NAMES),):
+            raise ValueError("its coverage was trained on other signals")
         noted = Limits.of(arrays, "notes.") if "notes.price" in arrays else None
         embedding, scale = str(arrays["embedding"]), (slope, intercept)
-        return cls(net, embedding, scale, Limits.of(arrays), breadth, coverage, noted)
+        return cls(net, embedding, scale, Limits.of(arrays), breadth, coverage, noted, topics)
 
     def needs(self, known: IndexFeatures, query: Query) -> FloatArray:
         """Return `(n,)`: the chance that the query needs each node, to a millionth."""
@@ -165,6 +171,9 @@ class NeedModel:
             return None
         weight, bias = self.coverage
         odds = float(coverage_signals(known, query, needs).astype(np.float64) @ weight) + bias
+        if self.topics is not None:
+            weight, bias = self.topics
+            odds += ANY_TOPIC_ODDS / (1 + math.exp(-float(known.centre @ weight) - bias))
         return float(np.rint(STEPS / (1 + np.exp(-odds))) / STEPS)
 
     def reasons(self, known: IndexFeatures, query: Query) -> list[dict[str, float]]:
