@@ -66,7 +66,7 @@ def indifferent(factor: float = 0.0) -> NeedModel:
         for name, array in model.net.arrays.items()
     }
     breadth = np.zeros(8, np.float32), 0.0
-    return replace(model, net=SequenceNet(arrays), breadth=breadth)
+    return replace(model, net=SequenceNet(arrays), breadth=breadth, topics=None)
 
 
 def ordinals(selection: Selection) -> list[int]:

@@ -17,7 +17,7 @@ from skillpager.strategies.navigator.lexical import clauses_of, stems_of, terms_
 from skillpager.strategies.navigator.model import ANY_TOPIC_ODDS, NeedModel, shipped_model
 from skillpager.strategies.navigator.strategy import Navigator
 from skillpager.types import FloatArray, PageOptions, Query, SkipReason, Style
-from strategy_cases import index_with
+from strategy_cases import index_with, indifferent
 
 SKILL = SAMPLES / "postgres-backup"
 FOREIGN = "How do I bake sourdough bread?"
@@ -222,5 +222,5 @@ def test_coverage_is_estimated_for_skills_and_scripts_that_the_model_reads(
 ) -> None:
     index = index_with(count=nodes)
     query = Query(text, index.embeddings[0])
-    covered = shipped_model().covered(IndexFeatures(index), query, np.zeros(nodes))
+    covered = indifferent().covered(IndexFeatures(index), query, np.zeros(nodes))
     assert (covered is not None) is estimated
