@@ -13,6 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from machine import describe
+from options import SAMPLES
 from processes import own_environment, skillpager, spend
 from skillpager import SkillPager
 from skillpager.settings import Settings
@@ -48,6 +49,7 @@ def main(folder: Path) -> None:
         rows += [("index", "seconds", f"{spent.seconds:.1f}", "s")]
         rows += [("index", "processor time", f"{spent.processor_seconds:.1f}", "s")]
         with SkillPager(settings=Settings(cache_dir=Path(cache))) as pager:
+            pager.page(next(SAMPLES.iterdir()), query)  # loads the models
             index = pager.index(folder)
             rows += [("index", "nodes", len(index.nodes), ""), ("index", "tokens", index.full_tokens, "")]
             seconds = seconds_of(lambda: pager.page(index, query))

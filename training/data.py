@@ -162,11 +162,17 @@ def _example(
     )
 
 
-def about_any_topic(examples: Sequence[Example]) -> frozenset[int]:
+@cache
+def about_any_topic() -> Mapping[str, Mapping[str, list[str]]]:
+    """Return by SHA-256, for each skill about any topic, the requests it answers and those it does not."""
+    lines = TOPICS.read_text(encoding="utf-8").splitlines()
+    return {record["sha256"]: record for record in map(json.loads, lines)}
+
+
+def places_about_any_topic(examples: Sequence[Example]) -> frozenset[int]:
     """Return the places of the documents that are skills about any topic that a user brings."""
-    labelled = {json.loads(line)["sha256"] for line in TOPICS.read_text(encoding="utf-8").splitlines()}
     digests = [example.document.provenance.sha256 for example in examples]
-    return frozenset(place for place, sha256 in enumerate(digests) if sha256 in labelled)
+    return frozenset(place for place, sha256 in enumerate(digests) if sha256 in about_any_topic())
 
 
 @cache

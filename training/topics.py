@@ -2,14 +2,14 @@
 
     python training/topics.py DATA... --out benchmarks/topics.csv
 
-DATA are folders of evidence data as for `train.py`. `topics.jsonl` has the skills about any topic among them,
-labelled by two readers (of 658 skills; Cohen's κ .87), with requests by one of these: four that the skill
-answers and one that it does not. The regression that recognises such skills is fitted on others, in five
-folds; encoder and coverage are those that ship, which learned from other requests to the same skills.
+DATA are folders of evidence data as for `train.py`. `topics.jsonl` has the skills that either of two readers
+found to be about any topic (of 658; Cohen's κ .87), with requests by the first: four that the skill answers
+and one that it does not; none for the three that only the second found. The regression that recognises such
+skills is fitted on others, in five folds; encoder and coverage are those that ship, which learned from other
+requests to the same skills.
 """
 
 import argparse
-import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +17,7 @@ from pathlib import Path
 import pandas as pd
 from sklearn.metrics import roc_auc_score
 
-from data import BROAD, LONG, SHORT, TOPICS, Example, about_any_topic, load
+from data import BROAD, LONG, SHORT, Example, about_any_topic, load, places_about_any_topic
 from skillpager import SkillPager
 from skillpager.pages.render import SURELY_UNCOVERED
 from skillpager.pages.short_answer import LEAST_FOR_PAGE
@@ -45,7 +45,7 @@ def main() -> None:
         for place, example in enumerate(examples)
         if len(example.document.files) == 1
     }
-    about_any = about_any_topic(examples)
+    about_any = places_about_any_topic(examples)
     topics = [
         fit_topics({each: known[each].centre for each in known if each % FOLDS != fold}, about_any)
         for fold in range(FOLDS)
@@ -89,13 +89,9 @@ def requests_of(example: Example) -> Iterator[tuple[str, bool, str]]:
     if example.unanswered:
         yield from ((OWN, True, each.query.query) for each in asked)
         yield from ((OWN, False, text) for text in example.unanswered)
-    for line in map(json.loads, TOPICS.read_text(encoding="utf-8").splitlines()):
-        if line["sha256"] == example.document.provenance.sha256:
-            yield from (
-                (ANY, truth, text)
-                for truth in (True, False)
-                for text in line["answered" if truth else "missing"]
-            )
+    if record := about_any_topic().get(example.document.provenance.sha256):
+        yield from ((ANY, True, text) for text in record["answered"])
+        yield from ((ANY, False, text) for text in record["missing"])
 
 
 if __name__ == "__main__":

@@ -46,10 +46,10 @@ from data import (
     SHORT,
     TEXT_FORM,
     Example,
-    about_any_topic,
     embedded_queries,
     load,
     notes_of,
+    places_about_any_topic,
     repository_folds,
 )
 from export_encoder import PACKAGE, SOURCE, export, read_tokenizer, read_weights
@@ -349,7 +349,7 @@ def calibrate(
     logits: Mapping["CaseKey", FloatArray],
 ) -> tuple[NeedModel, dict[str, object]]:
     """Calibrate the networks of folds, each on the cases of the others; as `train_navigators`."""
-    about_any = about_any_topic(examples)
+    about_any = places_about_any_topic(examples)
     typical = {
         name: [case for case in of if is_typical(examples[case.document])] for name, of in by_split.items()
     }

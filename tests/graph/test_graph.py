@@ -225,21 +225,6 @@ def test_conditions(source: str, expected: set[tuple[int, int]]) -> None:
 
 
 @pytest.mark.parametrize(
-    "text",
-    [
-        *("Before you start, drink tea.", "Only after approval.", "Requires Docker."),
-        *("You must own the file.", "Only if nobody works.", "Not until noon."),
-        *("Prior to release, ask.", "Ensure that it is off.", "Make sure it is off."),
-        *("Unless told otherwise, wait.", "When the light is green."),
-        *("Vor dem Start ist zu warten.", "Erfordert Docker.", "Das Gerät muss aus sein."),
-        *("运行之前保存文件。", "必须先登录。", "(Requirements:) Python 3.11"),
-    ],
-)
-def test_cues(text: str) -> None:
-    assert pairs(condition_edges(document(f"# A\nprecondition: {text}\nstep: Go."))) == {(0, 1)}
-
-
-@pytest.mark.parametrize(
     "source",
     [
         "# A\nprecondition: Python 3.11\nstep: Go.",  # no cue

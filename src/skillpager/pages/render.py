@@ -59,7 +59,7 @@ from skillpager.types import (
 # below this estimated chance that the skill answers the query a page says so in its first line: for 9 % of
 # long and 14 % of short queries that an unseen skill answers, 68 % of near misses and 90 % of other queries
 LEAST_COVERED = 0.5
-SURELY_UNCOVERED = 0.25  # and below this that it seems so: 2, 6, 43 and 73 %
+SURELY_UNCOVERED = 0.25  # and below this that it seems so: 2, 6, 43 and 73 %; before `topics` of models
 HINT = "for the page nevertheless: `force`"  # of a short answer whose caller gives no other
 
 # text that a reader could take for a mark, the name of a file or a legend: `[… L2`, `[... 9 tokens`, `[… cut
