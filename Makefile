@@ -58,7 +58,7 @@ test-st: $(VENV)/.dev ## the tests that need torch, in .venv-st on top of .venv 
 	$(VENV)-st/bin/python $(PIP_INSTALL) 'torch==2.13.0' --editable '.[st,train]'
 	$(VENV)-st/bin/python -m pytest tests/encoders/test_sentence_transformers.py tests/training
 
-torture: $(VENV)/.dev ## the torture tests at full size, about 35 minutes; PART=fuzz, SCALE=0.1, MINUTES=5, POOL=FILE
+torture: $(VENV)/.dev ## the torture tests at full size, about an hour; PART=fuzz, SCALE=0.1, MINUTES=5, POOL=FILE
 	$(BIN)/python benchmarks/torture.py $(foreach part,$(PART),--part $(part)) $(if $(SCALE),--scale $(SCALE)) \
 		$(if $(MINUTES),--minutes $(MINUTES)) $(if $(POOL),--pool $(POOL))
 

@@ -8,7 +8,7 @@ from fuzz_runs import SEED, WORKERS, Figures, Run, run_all
 from torture_scale import Torture
 
 # inputs of each kind in `make test`, and in full
-AMOUNTS = {"texts": (1_000, 960_000), "pages": (80, 18_000), "queries": (25, 4_000)}
+AMOUNTS = {"texts": (1_000, 240_000), "pages": (80, 4_500), "queries": (25, 1_000)}
 
 
 @pytest.mark.parametrize("kind", AMOUNTS)
