@@ -25,7 +25,8 @@ from skillpager.classifiers.local import TYPES
 from skillpager.encoders.builtin import DIM
 from skillpager.pages.assemble import NodeMeter
 from skillpager.strategies.navigator.features import (
-    LEAST_SIGNAL,
+    LARGEST_SKILL,
+    LEAST_NEED,
     NAMES,
     QUERY_KINDS,
     IndexFeatures,
@@ -197,7 +198,7 @@ def _signals(case: Case, needs: FloatArray, shown: FloatArray, breadth: float) -
     weights = -np.log1p(-needs)
     left = weights.sum() - weights.cumsum()
     largest = np.append(np.maximum.accumulate(weights[::-1])[::-1][1:], 0.0)
-    growing = np.log(np.maximum([left, largest, shown], LEAST_SIGNAL)).T
+    growing = np.log(np.maximum([left, largest, shown], LEAST_NEED)).T
     fixed = query_signals(case.query, needs, case.index.full_tokens, breadth)
     return np.hstack([growing, np.broadcast_to(fixed, (len(needs), len(fixed)))])
 
@@ -302,7 +303,7 @@ def length_at(walk: Walk, chances: FloatArray, price: float, least: float = LEAS
 
     Only pages whose chance is at least `least` count, if there is one.
     """
-    price *= (TYPICAL_TOKENS / max(1, walk.full_tokens)) ** SIZE_EXPONENT
+    price *= (TYPICAL_TOKENS / min(LARGEST_SKILL, max(1, walk.full_tokens))) ** SIZE_EXPONENT
     worths = np.where(chances >= least, chances - price * walk.shown, -np.inf)
     length = int(np.argmax(worths)) + 1 if np.isfinite(worths).any() else len(worths)
     return min(length, max(1, int(np.searchsorted(walk.shown, MOST_TOKENS, side="right"))))

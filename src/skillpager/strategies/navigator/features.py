@@ -216,7 +216,7 @@ COVERAGE_NAMES = (
     "clause_stems", "worst_clause_stems", "subject", "above_subject", "fourth_need",
 )  # fmt: skip
 BEST_NEEDS = 3  # whose mean is a signal
-LEAST_NEED = 1e-6  # smaller ones count as this: 0 has no logarithm
+LEAST_NEED = 1e-6  # smaller signals count as this: 0 has no logarithm
 
 
 def coverage_signals(known: IndexFeatures, query: Query, needs: FloatArray) -> FloatArray:
@@ -270,10 +270,9 @@ SHORT_TERMS, LONG_TERMS = 5, 27
 QUERY_KINDS = ("short", "long", "broad")
 
 # logarithms; of a page: weight of the nodes that are left out, the largest of them, tokens of those shown;
-# of a query: the largest weight, all weights, tokens of the skill, terms of the query; and, as log odds, how
-# broad the query is
+# of a query: the largest weight, all weights, tokens of the skill, terms; and how broad it is, as log odds
 CHANCE_SIGNALS = ("left", "largest left", "shown", "largest", "total", "full", "terms", "breadth")
-LEAST_SIGNAL = 1e-6
+LARGEST_SKILL = 13_000  # tokens; larger ones count as this: the models learned from few of them
 LARGEST_ODDS = 30.0  # beyond which a chance is 0 or 1
 
 
@@ -305,12 +304,12 @@ def query_signals(query: Query, needs: FloatArray, full_tokens: int, breadth: fl
     """Return the signals of sufficiency that are the same for every page of a query."""
     weights = -np.log1p(-needs)
     terms = len(set(terms_of(query.text)))
-    signals = (float(weights.max()), float(weights.sum()), full_tokens, terms + 1)
+    signals = (float(weights.max()), float(weights.sum()), min(full_tokens, LARGEST_SKILL), terms + 1)
     return np.array([*(_log(signal) for signal in signals), breadth])
 
 
 def _log(value: float) -> float:
-    return math.log(max(value, LEAST_SIGNAL))
+    return math.log(max(value, LEAST_NEED))
 
 
 def length_of(query: Query) -> float:

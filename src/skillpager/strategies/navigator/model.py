@@ -20,6 +20,7 @@ from skillpager.strategies.navigator.features import (
     CHANCE_SIGNALS,
     COVERAGE_NAMES,
     GROUPS,
+    LARGEST_SKILL,
     NAMES,
     QUERY_KINDS,
     IndexFeatures,
@@ -78,7 +79,7 @@ class Limits:
     def price_of(self, query: Query, full_tokens: int, breadth: float, *, lean: bool) -> float:
         """Return the chance that a token must be worth, for a query on a skill of `full_tokens`."""
         price = math.exp(float(kinds_of(query, breadth) @ np.log(self.price[int(lean)])))
-        return price * math.pow(TYPICAL_TOKENS / max(1, full_tokens), SIZE_EXPONENT)
+        return price * math.pow(TYPICAL_TOKENS / min(LARGEST_SKILL, max(1, full_tokens)), SIZE_EXPONENT)
 
     def odds_of(self, query: Query, needs: FloatArray, full_tokens: int, breadth: float) -> Odds:
         """Return the odds that pages for a query with these needs suffice, of a skill of `full_tokens`."""
