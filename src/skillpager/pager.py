@@ -27,7 +27,7 @@ from skillpager.output import outline as explain
 from skillpager.pages.addresses import find_nodes, verbatim_lines
 from skillpager.pages.assemble import choose_budget, estimates, leave_out, longest, make_page, make_whole
 from skillpager.pages.render import HINT, PageRenderer, folder_words
-from skillpager.parsing.folder import own_folder
+from skillpager.parsing.folder import mentioned_files, own_folder
 from skillpager.parsing.skill import read_skill, skill_from_text
 from skillpager.settings import Settings, load_settings
 from skillpager.strategies.baselines.simple import Full
@@ -236,7 +236,8 @@ class SkillPager:
         asked = self.query(query, strategy, options.get("context", ""))
         hint = None if options.get("force") else options.get("hint", HINT)
         page = make_page(renderer, strategy, asked, budget, whole=Full() if passes else None, hint=hint)
-        return leave_out(page, renderer, options.get("known", ()))
+        page = leave_out(page, renderer, options.get("known", ()))
+        return renderer.name_files(page, budget.max_tokens)
 
     def whole(
         self,
@@ -254,7 +255,7 @@ class SkillPager:
         The arguments are those of `page`.
         """
         renderer = self.renderer(self.index(skill, scope=scope), style, show, folder=folder)
-        return make_whole(renderer, known, max_tokens)
+        return renderer.name_files(make_whole(renderer, known, max_tokens), max_tokens)
 
     def reasons(
         self,
@@ -387,8 +388,9 @@ class SkillPager:
     ) -> PageRenderer:
         """Return the renderer of an index or `pool`; options as for `page` and `PageRenderer`."""
         named = folder_words(index.skill, own_folder(index.skill)) if folder else ""
+        style, files = self.style_of(style), partial(mentioned_files, index.skill)
         return PageRenderer(
-            index, self.token_counter, style=self.style_of(style), show=show, folder=named, part_tag=part_tag
+            index, self.token_counter, style=style, show=show, folder=named, files=files, part_tag=part_tag
         )
 
     def style_of(self, style: Style | str | None = None) -> Style:

@@ -100,11 +100,7 @@ def shown(page: Page) -> list[int]:
     [
         ({}, {}, Budget()),
         ({}, {"max_nodes": 7, "max_tokens": 8, "sufficiency": 0.5}, Budget(7, 8, 0.5)),
-        (
-            {"max_nodes": 1, "max_tokens": 2, "sufficiency": 1.0},
-            {"max_nodes": 7, "max_tokens": 8, "sufficiency": 0.5},
-            Budget(1, 2, 1.0),
-        ),
+        ({"max_nodes": 1, "max_tokens": 2, "sufficiency": 1.0}, {"max_nodes": 7, "max_tokens": 8, "sufficiency": 0.5}, Budget(1, 2, 1.0)),
         ({"max_nodes": 0, "max_tokens": 0}, {"max_nodes": 7, "max_tokens": 8}, Budget(0, 0)),
         ({"max_nodes": None, "max_tokens": None}, {"max_nodes": 0, "max_tokens": 0}, Budget(0, 0)),
         ({"sufficiency": 1e-9}, {}, Budget(sufficiency=1e-9)),
@@ -112,7 +108,7 @@ def shown(page: Page) -> list[int]:
         ({"max_tokens": 5, "fill": False}, {"fill": True}, Budget(max_tokens=5)),
         ({"fill": True}, {}, Budget(fill=True)),
     ],
-)
+)  # fmt: skip
 def test_a_limit_is_that_of_the_call_else_that_of_the_settings(
     options: PageOptions, settings: dict[str, int], expected: Budget
 ) -> None:
@@ -244,12 +240,9 @@ def test_a_skill_within_the_ceiling_is_whole(index: SkillIndex, limit: int | Non
 @pytest.mark.parametrize(
     ("limit", "style", "whole"),
     [
-        (241, Style.MARKED, Full()),
-        (242, Style.PLAIN, Full()),
-        (None, Style.PLAIN, Full()),
+        *((241, Style.MARKED, Full()), (242, Style.PLAIN, Full()), (None, Style.PLAIN, Full())),
         (242, Style.XML, Full()),  # the tags are words, too
-        (None, Style.MARKED, None),
-        (1000, Style.MARKED, None),
+        *((None, Style.MARKED, None), (1000, Style.MARKED, None)),
     ],
 )
 def test_otherwise_the_strategy_selects(

@@ -33,14 +33,11 @@ MANY = [
     [
         (SIX[:3], "[…#1 3 files: a.md: Errors; b.md: x ) y; c.md]"),
         ([("a].md", "x" * 60)], f'[…#1 1 files: "a].md": {"x" * 49}…]'),
-        (
-            MANY,
-            "[…#1 9 files: go/deep/ (4: 0.md, 1.md, 2.md, …); ts/ (3: 0.md, 1.md, 2.md); (2: b.md, c d.md)]",
-        ),
+        (MANY, "[…#1 9 files: go/deep/ (4: 0.md, 1.md, 2.md, …); ts/ (3: 0.md, 1.md, 2.md); (2: b.md, c d.md)]"),
         ([(f"{n}/a.md", "") for n in range(8)], "; 7/ (1: a.md)]"),
         ([(f"{n}/a.md", "") for n in range(10)], "; 7/ (1: a.md); …]"),
     ],
-)
+)  # fmt: skip
 def test_the_mark_of_many_files(files: list[tuple[str, str]], mark: str) -> None:
     made = files_mark(files, "#1")
     assert made == mark if mark.startswith("[") else made.endswith(mark)

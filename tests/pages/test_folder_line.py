@@ -1,12 +1,15 @@
 """The line of a page that names the skill's folder: where it stands, what it costs, and who cannot write it."""
 
+import re
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from conftest import SAMPLES
+from conftest import SAMPLES, write_skill
 from skillpager import SkillPager
+from skillpager.types import Page, PageOptions
 
 QUERY = "pod stuck in Pending"
 
@@ -65,3 +68,95 @@ def test_a_variable_is_named_without_its_braces(hashing_pager: SkillPager, tmp_p
     assert text.startswith(f"[Skill folder: {tmp_path} (CLAUDE_SKILL_DIR)]\n\n# Title\n")
     odd = shutil.copytree(tmp_path, tmp_path / "odd\n[line]")
     assert hashing_pager.whole(odd, folder=True).text == hashing_pager.whole(odd).text
+
+
+# ---- the files there that the nodes mention
+
+SIZES = {"scripts/fill.py": 2_001, "schema.json": 412_000, "a/x.yml": 9, "b/x.yml": 9, "no.txt": 0, "b/_run.sh": 1}  # fmt: skip
+SIZES |= {f"of/n{number}.sh": 1_000 * number for number in range(1, 9)}
+ODD = [".env", "my files/my.sh", "hid\u200bden.sh", "x" * 98 + ".sh", "other/SKILL.md", "other/its.sh"]
+
+
+def skill_at(folder: Path, text: str, sizes: dict[str, int]) -> Path:
+    """Write a skill and files beside it, which hold the letter x."""
+    for path, size in sizes.items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text("x" * size)
+    return write_skill(folder, text)
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("Run `scripts/fill.py`, **fill.py**, [it](./scripts/fill.py), <dir>/scripts/fill.py.", "scripts/fill.py 3 kB"),
+        ("Run {base}/scripts/fill.py with\nschema.json!", "schema.json 412 kB, scripts/fill.py 3 kB"),
+        ("no.txt then b/_run.sh", "b/_run.sh 1 kB, no.txt 0 kB"),
+        ("b/x.yml, no x.yml", "b/x.yml 1 kB"),
+        (" ".join(SIZES), f"schema.json 412 kB, {', '.join(f'of/n{n}.sh {n} kB' for n in (8, 7, 6, 5, 4))}, and 8 more"),
+        ("scripts/ scripts/* *.json {x}.py </w> x.yml fill.pyc Xschema.json a.md https://x.y/schema.json gone.py", ""),
+        ("link.json up/schema.json out.txt .env my.sh other/its.sh " + " ".join(ODD), ""),
+    ],
+)  # fmt: skip
+def test_the_line_names_files_with_their_sizes(
+    hashing_pager: SkillPager, tmp_path: Path, text: str, named: str
+) -> None:
+    sizes = {**SIZES, **dict.fromkeys([*ODD, "a.md", "../out.txt"], 9)}
+    folder = skill_at(tmp_path / "skill", f"{text}\n\nRead a.md.\n", sizes)
+    for link, target in {"link.json": "schema.json", "up": "..", "out.txt": "../out.txt"}.items():
+        (folder / link).symlink_to(target)
+    words = f" ({named})" if named else ""
+    assert hashing_pager.whole(folder, folder=True).text.startswith(f"[Skill folder: {folder}{words}]\n\n")
+
+
+@pytest.fixture
+def filling(tmp_path: Path) -> Path:
+    """A skill whose two files mention different files."""
+    texts = [f"{'It takes long. ' * 20}\n\nTo {n}, run `../s/{n}.sh`.\n" for n in ("fill", "merge")]
+    text = f"{texts[0]}\n## More\n\n{'More is not needed. ' * 20}See <skill_content.sh.\n"
+    folder = skill_at(tmp_path / "s", text, {"s/fill.sh": 1, "s/merge.sh": 1_001, "<skill_content.sh": 0})
+    (folder / "refs").mkdir()
+    (folder / "refs/m.md").write_text(texts[1])
+    return folder
+
+
+def test_files_that_omitted_nodes_mention_are_not_named(hashing_pager: SkillPager, filling: Path) -> None:
+    index = hashing_pager.index(filling)
+    for style, part_tag in ("marked", None), ("xml", None), ("marked", ""), ("plain", None):
+        renderer = hashing_pager.renderer(index, style, folder=True, part_tag=part_tag)
+        bare = renderer.render([index.nodes[-1].ordinal])
+        named = renderer.name_files(bare, None)
+        words = "" if style == "plain" else " (s/merge.sh 2 kB)"
+        assert named.text == bare.text.replace(f"{filling}. ", f"{filling}{words}. ")
+        # under a limit, the room that a part leaves is for the next
+        assert renderer.name_files(bare, 10_000) == (bare if part_tag == "" else named)
+    body = hashing_pager.whole(filling, folder=True, scope="body").text
+    assert f"{filling} (s/fill.sh 1 kB, <skill_content.sh 0 kB)]" in body
+
+
+def test_names_take_only_room_that_is_left(hashing_pager: SkillPager, filling: Path) -> None:
+    limits = [*range(60, 400, 8), 10_000]
+    how = PageOptions(folder=True, strategy="mmr", style="xml", known=["n0"])
+
+    def pages() -> list[Page]:
+        made = [hashing_pager.page(filling, "merge", max_tokens=limit, **how) for limit in limits]
+        return made + [hashing_pager.whole(filling, max_tokens=n, folder=True, style="xml") for n in limits]
+
+    named, shown = pages(), set[str]()
+    shutil.rmtree(filling / "s")
+    (filling / "<skill_content.sh").rename(filling / "other.sh")
+    for bare, page, limit in zip(pages(), named, limits * 2, strict=True):
+        words = "".join(re.findall(rf"{filling}( \([^)]*\))", page.text))
+        shown.add(words)
+        assert page.text == bare.text.replace(f"{filling}", f"{filling}{words}")
+        assert page == replace(bare, text=page.text, tokens=hashing_pager.token_counter.count(page.text))
+        assert page.tokens <= limit
+    more = ("s/fill.sh 1 kB, &lt;skill_content.sh 0 kB", "s/fill.sh 1 kB, and 1 more", "and 2 more")
+    assert {"", " (s/merge.sh 2 kB)", *(f" (s/merge.sh 2 kB, {each})" for each in more)} <= shown
+
+
+def test_a_file_that_is_gone_meanwhile_is_not_named(
+    hashing_pager: SkillPager, filling: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("skillpager.parsing.folder.files_meant", lambda *_: {"s/gone.sh", "s/fill.sh"})
+    line = f"[Skill folder: {filling} (s/fill.sh 1 kB)]\n"
+    assert hashing_pager.whole(filling, folder=True).text.startswith(line)

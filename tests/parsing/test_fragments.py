@@ -215,9 +215,8 @@ def test_a_fence_in_a_tag_ends_at_its_closing_fence(
     tag: str, before: list[str], fence: str, code: list[str], behind: list[str]
 ) -> None:
     block = "\n".join([f"{fence} sh", *code, fence])
-    text = "\n".join(
-        [f"<{tag}>", *before, block, *behind, f"</{tag.split()[0]}>", "", "# Behind", "", "End."]
-    )
+    tagged = [f"<{tag}>", *before, block, *behind, f"</{tag.split()[0]}>"]
+    text = "\n".join([*tagged, "", "# Behind", "", "End."])
     start = text.index(block)
     tiles = split_file(file_of(text))
     assert "".join(tile.text for tile in tiles) == text
@@ -229,11 +228,8 @@ def test_a_fence_in_a_tag_ends_at_its_closing_fence(
 
 def test_empty_lines_of_a_long_quote_are_blank() -> None:
     long = "> " + "x" * MAX_ITEM_CHARS
-    assert [part.text for part in fragments(f"{long}\n>\n> a\n>\n>\n> > b\n>\n\n>\n\n>")] == [
-        long,
-        "> a",
-        "> > b",
-    ]
+    texts = [part.text for part in fragments(f"{long}\n>\n> a\n>\n>\n> > b\n>\n\n>\n\n>")]
+    assert texts == [long, "> a", "> > b"]
     assert fragments("    >")[0].kind is TileKind.CODE
 
 

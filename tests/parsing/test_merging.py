@@ -34,19 +34,13 @@ def test_code_blocks_are_one_piece_from_the_start(fence: str) -> None:
     ("text", "expected"),
     [
         ("<good>\n```\na\n```\n</good>", ["<good>\n```\na\n```\n</good>"]),
-        (
-            "```\na\n```\n</good>\n<bad>\n```\nb\n```\n</bad>",
-            ["```\na\n```\n</good>", "<bad>\n```\nb\n```\n</bad>"],
-        ),
-        (
-            "<a>\n\n<b c='d'>\n\nOne. Two.\n\n</b>\n\n</a>",
-            ["<a>\n\n<b c='d'>\n\nOne.", "Two.\n\n</b>\n\n</a>"],
-        ),
+        ("```\na\n```\n</good>\n<bad>\n```\nb\n```\n</bad>", ["```\na\n```\n</good>", "<bad>\n```\nb\n```\n</bad>"]),
+        ("<a>\n\n<b c='d'>\n\nOne. Two.\n\n</b>\n\n</a>", ["<a>\n\n<b c='d'>\n\nOne.", "Two.\n\n</b>\n\n</a>"]),
         ("<a>\n\n# Heading\n\n</a>", ["<a>", "</a>"]),
         ("<br>\n\n<img src='a'>\n\n<a/>\n\nText.", ["<br>", "<img src='a'>", "<a/>", "Text."]),
         ("<summary>A</summary>\n\nText.", ["<summary>A</summary>", "Text."]),
     ],
-)
+)  # fmt: skip
 def test_tags_join_what_is_between_them(text: str, expected: list[str]) -> None:
     assert merged(text, "tag_joins_next", "tag_joins_previous") == expected
 
@@ -57,23 +51,16 @@ def test_a_tag_takes_the_kind_of_what_it_opens() -> None:
     assert kinds == [TileKind.LIST_ITEM, TileKind.CODE, TileKind.LIST_ITEM]
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
+# texts, and their pieces after a rule
+CASES: dict[str, list[tuple[str, list[str]]]] = {
+    "marker_joins_next": [
         ("-\n  - a\n- b", ["-\n  - a", "- b"]),
         ("1.\n\n   Text. More.", ["1.\n\n   Text.", "More."]),
         ("- a\n-\n- b", ["- a", "-\n- b"]),
         ("2)\n\n# Heading", ["2)"]),
         ("- 1.\n\nText.", ["- 1.", "Text."]),
     ],
-)
-def test_a_marker_alone_joins_next(text: str, expected: list[str]) -> None:
-    assert merged(text, "marker_joins_next") == expected
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
+    "colon_joins_next": [
         ("First. Run this:\n\n```\nx\n```\n\nEnd.", ["First.", "Run this:\n\n```\nx\n```", "End."]),
         ("**Steps:**\n\n- a\n- b", ["**Steps:**\n\n- a", "- b"]),
         ("Values:\n\n| a |\n|---|\n| 1 |", ["Values:\n\n| a |\n|---|\n| 1 |"]),
@@ -89,14 +76,7 @@ def test_a_marker_alone_joins_next(text: str, expected: list[str]) -> None:
         ("See:\n\n# Heading\n\n[a]: x.md", ["See:", "[a]: x.md"]),
         ("Do:\n\n* `\n  - a", ["Do:\n\n* `", "  - a"]),
     ],
-)
-def test_colon_joins_next(text: str, expected: list[str]) -> None:
-    assert merged(text, "colon_joins_next") == expected
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
+    "condition_joins_next": [
         ("If it fails, look. The log tells why. Go on.", ["If it fails, look. The log tells why.", "Go on."]),
         ("**When** it is late, stop. Sleep.", ["**When** it is late, stop. Sleep."]),
         ("Otherwise wait. Then go. Done.", ["Otherwise wait. Then go.", "Done."]),
@@ -110,14 +90,7 @@ def test_colon_joins_next(text: str, expected: list[str]) -> None:
         ("_" * 78 + "If so, go. Two.", ["_" * 78 + "If so, go. Two."]),  # 80 characters are read
         ("_" * 79 + "If so, go. Two.", ["_" * 79 + "If so, go.", "Two."]),
     ],
-)
-def test_condition_joins_next(text: str, expected: list[str]) -> None:
-    assert merged(text, "condition_joins_next") == expected
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
+    "connective_joins_previous": [
         ("Use make. Or use just. Fine.", ["Use make. Or use just.", "Fine."]),
         ("Use make. E.g. a target. Fine.", ["Use make. E.g. a target.", "Fine."]),
         ("```\na\n```\n\nor\n\n```\nb\n```", ["```\na\n```\n\nor", "```\nb\n```"]),
@@ -130,17 +103,20 @@ def test_condition_joins_next(text: str, expected: list[str]) -> None:
         ("Wait.\n\n" + "_" * 77 + "and go.", ["Wait.\n\n" + "_" * 77 + "and go."]),
         ("Wait.\n\n" + "_" * 78 + "and go.", ["Wait.", "_" * 78 + "and go."]),
     ],
+}
+
+
+@pytest.mark.parametrize(
+    ("rule", "text", "expected"), [(rule, *case) for rule, cases in CASES.items() for case in cases]
 )
-def test_connective_joins_previous(text: str, expected: list[str]) -> None:
-    assert merged(text, "connective_joins_previous") == expected
+def test_what_a_rule_joins(rule: str, text: str, expected: list[str]) -> None:
+    assert merged(text, rule) == expected
 
 
 def test_a_condition_after_a_colon_needs_what_follows_in_its_own_paragraph_only() -> None:
     rules = ("colon_joins_next", "condition_joins_next")
-    assert merged("Note:\n\nIf it fails, look. Then ask. Go.", *rules) == [
-        "Note:\n\nIf it fails, look. Then ask.",
-        "Go.",
-    ]
+    pieces = ["Note:\n\nIf it fails, look. Then ask.", "Go."]
+    assert merged(f"{pieces[0]} {pieces[1]}", *rules) == pieces
     quote, code = "> If it is late," + " sleep" * 200, "> ```\n> sleep\n> ```"
     assert merged(f"Note:\n\n{quote}\n{code}", *rules) == [f"Note:\n\n{quote}", code]
 
@@ -165,11 +141,8 @@ def test_items_of_two_lists_never_group() -> None:
 def test_a_nested_item_does_not_take_in_the_next_outer_one() -> None:
     inner = [f"  - {number} " + "inner " * 20 for number in range(2)]
     text = "\n".join(["- outer", *inner, "- next"])
-    assert merged(text, "list_items_grouped") == [
-        f"- outer\n{inner[0]}".rstrip(),
-        inner[1].rstrip(),
-        "- next",
-    ]
+    pieces = [f"- outer\n{inner[0]}".rstrip(), inner[1].rstrip(), "- next"]
+    assert merged(text, "list_items_grouped") == pieces
 
 
 @pytest.mark.parametrize(

@@ -21,10 +21,7 @@ def split(text: str) -> list[str]:
         ("One. Two! Three? Four.", ["One. ", "Two! ", "Three? ", "Four."]),
         ("Use `a. B` now. Then stop.", ["Use `a. B` now. ", "Then stop."]),
         ("Use ``a`. B`` now. Stop.", ["Use ``a`. B`` now. ", "Stop."]),
-        (
-            "See [the docs. Part 2](http://x.org/a. b) first. Go.",
-            ["See [the docs. Part 2](http://x.org/a. b) first. ", "Go."],
-        ),
+        ("See [the docs. Part 2](http://x.org/a. b) first. Go.", ["See [the docs. Part 2](http://x.org/a. b) first. ", "Go."]),
         ("Open https://x.org/a.B?c.D! Now go.", ["Open https://x.org/a.B?c.D! ", "Now go."]),
         ("A tag <img alt='a. B'> here. Done.", ["A tag <img alt='a. B'> here. ", "Done."]),
         ("Tools, e.g. Make, help. Use one.", ["Tools, e.g. Make, help. ", "Use one."]),
@@ -50,7 +47,7 @@ def split(text: str) -> list[str]:
         ("No end", ["No end"]),
         ("", [""]),
     ],
-)
+)  # fmt: skip
 def test_boundaries(text: str, expected: list[str]) -> None:
     assert split(text) == expected
 

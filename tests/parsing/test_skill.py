@@ -135,14 +135,10 @@ def test_what_is_not_part_of_a_skill(tmp_path: Path, name: str) -> None:
         ("paper.md", b"%PDF-1.7\n\xe2", "paper.md is not plain text: convert a PDF"),
         ("wide.md", b"\xff\xfet\0", "wide.md is UTF-16"),
         ("a\n\n[file: b.md].md", b"x", "has control, hidden or broken characters in its name"),
-        (
-            "/".join("abcdefghijkl") + "/m.md",
-            b"x",
-            "out: a/b/c/d/e/f/g/h/i/j/k is not searched: the skill's folder",
-        ),
+        ("/".join("abcdefghijkl") + "/m.md", b"x", "out: a/b/c/d/e/f/g/h/i/j/k is not searched: the skill's folder"),
         ("large.md", b"x" * 300, "large.md: over the limit of 200 bytes (SKILLPAGER_MAX_BYTES)"),
     ],
-)
+)  # fmt: skip
 def test_a_file_that_cannot_be_read_is_left_out_with_a_warning(
     tmp_path: Path, name: str, data: bytes, said: str
 ) -> None:
@@ -200,9 +196,8 @@ def test_limits_are_told_once_and_many_problems_counted(
     skill = read_skill(tmp_path)
     assert [file.path for file in skill.files] == ["SKILL.md", "f8.md"]
     *unread, over, more = skill.warnings
-    assert over == (
-        "left out: f19.md, f2.md, f20.md, f21.md, f22.md, f23.md, f3.md, f4.md and 4 more: over the limit of 12 files"
-    )
+    named = "f19.md, f2.md, f20.md, f21.md, f22.md, f23.md, f3.md, f4.md"
+    assert over == f"left out: {named} and 4 more: over the limit of 12 files"
     assert (len(unread), more) == (7, "left out: 4 more")
 
 

@@ -22,24 +22,8 @@ from itertools import accumulate, count, groupby, pairwise
 from pathlib import Path
 
 from skillpager.display_text import chance_words, is_plain, quoted_place
-from skillpager.pages.marks import (
-    END,
-    MIN_FILES,
-    START,
-    command_for,
-    covers,
-    file_mark,
-    files_mark,
-    introduction,
-    mark_of,
-    omissions_of,
-    part_names,
-    read_address,
-    source_between,
-    variants_mark,
-    whole_text,
-    words_of_files,
-)
+from skillpager.pages import marks
+from skillpager.pages.marks import END, START, covers, file_mark, omissions_of
 from skillpager.sections import heading_paths
 from skillpager.types import (
     SKILL_DIR,
@@ -74,6 +58,7 @@ _IMITATION = re.compile(
     re.IGNORECASE,
 )
 _TAG = re.compile(r"#\s?([0-9]{1,9})")
+MAX_FILES = 6  # of the folder, that a page names
 # fewer nodes than this have no gap between them
 MIN_GAP_NODES = 3
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
@@ -95,8 +80,9 @@ class PageRenderer:
     """Renders pages of one index in one style; its joints are cached.
 
     `show` is the command that reads omitted lines: their address follows it, or replaces `{ids}` in it.
-    `folder` is the skill's folder, as `folder_words` returns it. `part_tag` is the tag of the true marks of a
-    page of several skills; its parts say their skill's name even if the command does. None for another page.
+    `folder` is the skill's folder, as `folder_words` returns it; `files` returns path and size of what nodes
+    mention of it. `part_tag` is the tag of the true marks of a page of several skills; its parts say
+    their skill's name even if the command does. None for another page.
     """
 
     def __init__(
@@ -107,6 +93,7 @@ class PageRenderer:
         style: Style = Style.MARKED,
         show: str = "",
         folder: str = "",
+        files: Callable[[Sequence[Node]], Sequence[tuple[str, int]]] = lambda _: (),
         part_tag: str | None = None,
     ) -> None:
         self.index = index
@@ -114,7 +101,7 @@ class PageRenderer:
         self.style = style
         # a command that is no line of text, such as one with the path of an oddly named folder, breaks marks
         self.show = show if is_plain(show) else ""
-        self._folder = folder
+        self._folder, self._files = folder, files
         self._known: frozenset[int] = frozenset()  # ordinals of nodes that the reader has
         self._part_tag = part_tag
         self._paths = _without_titles(index)
@@ -199,7 +186,24 @@ class PageRenderer:
     def frame_tokens(self, selection: Selection | None = None) -> int:
         """Return the tokens of what stands around the page of a selection, at most."""
         nothing = omissions_of(self.index.nodes, ())
-        return self.counter.count(self._frame("", nothing, selection, self.index.nodes)) if nothing else 0
+        legend = self._legend(nothing, selection, self.index.nodes)
+        return self.counter.count(self._framed_text("", legend, selection, complete=False)) if nothing else 0
+
+    def name_files(self, page: Page, limit: int | None) -> Page:
+        """Return a page that names files of the folder that its nodes mention, as many as fit `limit`."""
+        is_free = limit is None or self._part_tag is None  # what a part leaves is for the next
+        is_named = self._folder and page.nodes and self.style is not Style.PLAIN
+        files, other = self._files(page.nodes) if is_named and is_free else (), copy(self)
+        for size in range(min(len(files), MAX_FILES), 0, -1):
+            words = [f"{path} {-(-of_file // 1000):,} kB" for path, of_file in files[:size]]
+            words += [f"and {len(files) - size} more"] * (size < len(files))
+            other._folder = f"{self._folder} ({', '.join(words)})"
+            old, new = (each._legend(page.omitted, page.selection, page.nodes) for each in (self, other))
+            text = page.text.replace(self._escaped(old), self._escaped(new), 1)
+            tokens = self.counter.count(text)
+            if limit is None or tokens <= limit:
+                return replace(page, text=text, tokens=tokens)
+        return page
 
     def _framed(self, chosen: Sequence[int], selection: Selection | None) -> Page:
         joints = [self.joint(before, after) for before, after in pairwise([START, *chosen, END])]
@@ -222,8 +226,9 @@ class PageRenderer:
         omitted = tuple(omission for joint in joints for omission in joint.omitted)
         if framed:
             whole = complete and self.style is not Style.PLAIN
-            body = whole_text(self.index, self.tag) if whole else text
-            text = self._frame(body, omitted, selection, [nodes[ordinal] for ordinal in shown])
+            body = marks.whole_text(self.index, self.tag) if whole else text
+            legend = self._legend(omitted, selection, [nodes[ordinal] for ordinal in shown])
+            text = self._framed_text(body, legend, selection, complete=not omitted)
         else:
             text = self._escaped(text)
         return Page(
@@ -250,10 +255,7 @@ class PageRenderer:
         """Titles of the outermost sections in document order, without those of whole files."""
         return [*dict.fromkeys(path[0].title for path in self._paths if path and path[0].title)]
 
-    def _frame(
-        self, body: str, omitted: Sequence[Omission], selection: Selection | None, shown: Iterable[Node]
-    ) -> str:
-        """Return a page with its legend, its tags or both, and notices on its selection."""
+    def _legend(self, omitted: Sequence[Omission], selection: Selection | None, shown: Iterable[Node]) -> str:
         name, rule = self.index.skill.name, rule_of(self.tag)
         # in style `xml` the element says the name
         is_part = self._part_tag is not None and self.style is Style.MARKED
@@ -261,22 +263,23 @@ class PageRenderer:
         quoted = f"skill {json.dumps(name, ensure_ascii=False)}"  # a quote in the name does not end it
         folder = f" in {self._folder}" if self._folder else ""
         if omitted:
-            read = read_address(self.index, omitted) if self.show else ""
-            how = f"; read: {command_for(self.show, read)}" if read else ""
+            read = marks.read_address(self.index, omitted) if self.show else ""
+            how = f"; read: {marks.command_for(self.show, read)}" if read else ""
             named = re.search(rf"(?<!\w){re.escape(name)}(?!\w)", self.show)  # by the command
             about = "a skill" if named and not is_part else quoted
             legend = f"[Page{self.tag} of {about}{folder}.{rule} […{self.tag}] = omitted lines{how}]\n\n"
             files = {node.span.file for node in shown}
             for taken, others in selection.variants.items() if selection else ():
                 if any(file.startswith(f"{taken}/") for file in files):
-                    legend += f"{variants_mark(taken, others, self.tag)}\n\n"
+                    legend += f"{marks.variants_mark(taken, others, self.tag)}\n\n"
         elif self.tag or is_part:
             legend = f"[Page{self.tag} of {quoted}{folder}: the whole.{rule}]\n\n"
         elif folder:
             legend = f"[Skill folder{self.tag}: {self._folder}]\n\n"
-        return self._framed_text(body, legend, selection, complete=not omitted)
+        return legend
 
     def _framed_text(self, body: str, legend: str, selection: Selection | None, *, complete: bool) -> str:
+        """Return a page with its legend, its tags or both, and notices on its selection."""
         if self.style is Style.PLAIN:
             return body
         if selection and (said := not_covered(selection.covered)):
@@ -297,8 +300,8 @@ class PageRenderer:
         lead = "\n\n" if before != START else ""
         named = omitted[-1].file  # by its mark
         opening = "" if after == END else f"\n{''.join(self._opening(before, after, named))}"
-        marks = "\n\n".join(self._marks(hidden, omitted, before, after))
-        text = f"{lead}{marks}\n{opening}"
+        named_gaps = "\n\n".join(self._marks(hidden, omitted, before, after))
+        text = f"{lead}{named_gaps}\n{opening}"
         gap = _Joint(text, self._count(text), omitted)
         # pages with gaps of up to three times these tokens filled suffice as often at equal tokens
         if any(omission.known for omission in omitted) or sum(node.tokens for node in hidden) > gap.tokens:
@@ -319,16 +322,16 @@ class PageRenderer:
 
         for whole, run in groupby(omitted, is_file):
             gaps = list(run)
-            if whole and len(gaps) >= MIN_FILES:
-                yield files_mark([(gap.file, self._words[gap.file]) for gap in gaps], self.tag)
+            if whole and len(gaps) >= marks.MIN_FILES:
+                yield marks.files_mark([(gap.file, self._words[gap.file]) for gap in gaps], self.tag)
                 continue
             for gap in gaps:
                 titles = self._titles([ordinals[name] for name in gap.nodes], before, after)
-                yield mark_of(self.index, gap, titles, self.tag)
+                yield marks.mark_of(self.index, gap, titles, self.tag)
 
     @cached_property
     def _words(self) -> Mapping[str, str]:
-        return words_of_files(self.index)
+        return marks.words_of_files(self.index)
 
     def _titles(self, ordinals: Sequence[int], before: int, after: int) -> list[str]:
         """Return the titles of the outermost sections in a gap whose headings the page does not show.
@@ -348,17 +351,17 @@ class PageRenderer:
                 found[heading.span] = heading.title
             else:
                 hidden = [self.index.nodes[ordinal] for ordinal in run]
-                found |= part_names(hidden, self._introduction, previous)
+                found |= marks.part_names(hidden, self._introduction, previous)
         return [title for title in found.values() if title]
 
     @cached_property
     def _introduction(self) -> Callable[[int], tuple[Span, str]]:
         nodes = self.index.nodes  # not `self`: a circle would keep the renderer until garbage is collected
-        return cache(lambda ordinal: introduction(nodes[ordinal]))
+        return cache(lambda ordinal: marks.introduction(nodes[ordinal]))
 
     def _filled_joint(self, before: int, after: int, filled: tuple[int, ...] = ()) -> _Joint:
         """Return the source between two nodes as a joint."""
-        source = source_between(self.index, before, after, self.tag)
+        source = marks.source_between(self.index, before, after, self.tag)
         source = source.lstrip("\r\n") if before == START else source
         return _Joint(source, self._count(source), filled=filled)
 

@@ -37,9 +37,8 @@ def short_answer(renderer: PageRenderer, selection: Selection, hint: str, limit:
     most = MAX_TOKENS if limit is None else min(limit, MAX_TOKENS)
     for count in range(min(len(titles), MAX_TITLES), -1, -1):
         named = "; ".join(titles[:count] + ["…"] * (count < len(titles)))
-        page = renderer.short_answer(
-            f"{head}\nSections: {named}\n" if count else f"{head}\n", hint, selection
-        )
+        text = f"{head}\nSections: {named}\n" if count else f"{head}\n"
+        page = renderer.short_answer(text, hint, selection)
         if page.tokens <= most:
             return page
     return page if limit is None or page.tokens <= limit else renderer.empty(selection, page.tokens)

@@ -73,46 +73,27 @@ _CLOSERS = re.compile(_CLOSING)
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The place of a piece in a list or table.
+    """The place of a piece in a list or table."""
 
-    Attributes:
-        group: Number of the outermost list, or of the table.
-        depth: Nesting depth in that list; 0 outside of lists.
-        position: 0-based place in the innermost list, or row of the table.
-        size: Number of items of that list, or of rows.
-        lead_in: Source range of the text that introduces it; None if there is none.
-    """
-
-    group: int
-    depth: int
-    position: int
-    size: int
-    lead_in: tuple[int, int] | None
+    group: int  # number of the outermost list, or of the table
+    depth: int  # nesting depth in that list; 0 outside of lists
+    position: int  # 0-based place in the innermost list, or row of the table
+    size: int  # number of items of that list, or of rows
+    lead_in: tuple[int, int] | None  # source range of the text that introduces it
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A range of source characters that is never cut.
+    """A range of source characters that is never cut."""
 
-    Attributes:
-        kind: Tile kind; None for a thematic break.
-        start: Offset of its first character in the file.
-        end: Offset after its last character.
-        block: Number of its Markdown block.
-        place: Set for items of lists and rows of tables.
-        last: Offset at which the last of its joined parts begins.
-        level: Heading level; 0 for anything else.
-        title: A heading's text without markup.
-    """
-
-    kind: TileKind | None
-    start: int
-    end: int
-    block: int = 0
-    place: Place | None = None
-    last: int = 0
-    level: int = 0
-    title: str = ""
+    kind: TileKind | None  # None for a thematic break
+    start: int  # offset of its first character in the file
+    end: int  # offset after its last character
+    block: int = 0  # number of its Markdown block
+    place: Place | None = None  # of items of lists and rows of tables
+    last: int = 0  # offset at which the last of its joined parts begins
+    level: int = 0  # of a heading
+    title: str = ""  # a heading's text without markup
 
 
 @dataclass(slots=True)

@@ -29,10 +29,8 @@ def fold_copies(files: Sequence[SourceFile]) -> list[SourceFile]:
     owners: dict[str, str] = {}
     for file in reversed([first, *sorted(others, key=lambda file: len(file.text))]):
         owners.update(dict.fromkeys(lines[file.path], file.path))
-    return [
-        first,
-        *(replace(file, same_as=_original(file.path, lines[file.path], owners)) for file in others),
-    ]
+    marked = (replace(file, same_as=_original(file.path, lines[file.path], owners)) for file in others)
+    return [first, *marked]
 
 
 def _original(path: str, lines: Sequence[str], owners: dict[str, str]) -> str:

@@ -2,17 +2,22 @@
 
 import difflib
 import os
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from itertools import groupby, islice
 from pathlib import Path, PurePosixPath
 
 from skillpager.display_text import is_plain, one_line
 from skillpager.errors import SkillError
-from skillpager.files import ENTRY_NAMES, MAX_PATH_CHARS, decode, read_bounded, walk
+from skillpager.files import ENTRY_NAMES, MAX_PATH_CHARS, Entry, decode, read_bounded, walk
+from skillpager.parsing.mentions import files_meant
 from skillpager.settings import NOTES_FILE
-from skillpager.types import SKILL_DIR, Skill
+from skillpager.types import SKILL_DIR, Node, Skill
 
 # largest file that is read; scripts and references are smaller, data sets are for programs
 MAX_FILE_BYTES = 1_000_000
 MAX_NAMED = 12  # paths that an error names
+MAX_SEARCHED = 1_000  # files that a page looks for in its text, which takes a millisecond or two
 
 
 def own_folder(skill: Skill) -> Path | None:
@@ -24,10 +29,27 @@ def own_folder(skill: Skill) -> Path | None:
         return None
     if any(SKILL_DIR in file.text for file in skill.files):
         return skill.root
+    return skill.root if any(_others(skill, skill.root)) else None
+
+
+def _others(skill: Skill, root: Path) -> Iterator[Entry]:
+    """Yield the files in a skill's folder that are not read, and the skills there, to which it may lead."""
     read = {NOTES_FILE, *(file.path for file in skill.files)}
-    # the text may lead to a skill in the folder, whose files are not the skill's own
-    others = (each for each in walk(skill.root) if each.kind in ("file", "skill") and each.path not in read)
-    return skill.root if any(others) else None
+    return (each for each in walk(root) if each.kind in ("file", "skill") and each.path not in read)
+
+
+def mentioned_files(skill: Skill, nodes: Iterable[Node]) -> list[tuple[str, int]]:
+    """Return path and size of the files that nodes mention and pages do not show, the largest first."""
+    if skill.root is None:
+        return []
+    paths = [each.path for each in islice(_others(skill, skill.root), MAX_SEARCHED) if each.kind == "file"]
+    meant, sizes = set[str](), list[tuple[str, int]]()
+    for file, run in groupby(nodes, key=lambda node: node.span.file):
+        meant |= files_meant("\n".join(node.text for node in run), paths, file.rpartition("/")[0])
+    for path in sorted(path for path in meant if is_plain(path) and len(path) <= MAX_PATH_CHARS):
+        with suppress(OSError):  # it is gone meanwhile
+            sizes.append((path, os.lstat(skill.root / path).st_size))
+    return sorted(sizes, key=lambda each: -each[1])
 
 
 def read_own_file(root: Path, path: str) -> str:

@@ -89,18 +89,14 @@ def _fence(state: StateBlock, first: int, end: int, silent: bool) -> bool:
         return False
     if silent:
         return True
-    markup, behind = opening["markup"], first + 1
-    closed = False
+    markup, behind, closed = opening["markup"], first + 1, False
     while behind < end and not closed and (state.sCount[behind] >= state.blkIndent or state.isEmpty(behind)):
         closed = _closes(_line(state, behind), markup) and not state.is_code_block(behind)
         behind += 1
     if not closed and not state.isEmpty(behind - 1):
-        further = _behind_unindented(state, behind, markup)
-        closed, behind = bool(further), further or behind
+        behind = _behind_unindented(state, behind, markup) or behind
     state.line = behind
-    token = state.push("fence", "code", 0)
-    token.info, token.markup, token.map = opening["info"], markup, [first, behind]
-    token.content = state.getLines(first + 1, behind - closed, state.sCount[first], True)
+    state.push("fence", "code", 0).map = [first, behind]
     return True
 
 
@@ -150,9 +146,7 @@ def _html_block(state: StateBlock, first: int, end: int, silent: bool) -> bool:
                 break
             behind += 1
     state.line = behind
-    token = state.push("html_block", "", 0)
-    token.map = [first, behind]
-    token.content = state.getLines(first, behind, state.blkIndent, True)
+    state.push("html_block", "", 0).map = [first, behind]
     return True
 
 

@@ -27,6 +27,7 @@ _SUFFIX = re.compile(r"\.(?:md|markdown)\Z", re.IGNORECASE)
 _ROOT = re.compile(r"\A(?:\$\{\w+\}|\$\w+|\./)/*")
 # `{a,b}` is one of these, `{lang}` and `<lang>` are any name
 _HOLE = re.compile(r"\{[^{}]*\}|<[^<>]*>")
+_BASE = re.compile(r"\A(?:\{\w+\}|<[^<>]+>)/(?=[^/]+/)")  # such as that of `{baseDir}/scripts/run.py`
 # where a list item, a row, a heading, a fence or a line of a drawn tree begins, or a paragraph ends
 _BREAK = re.compile(r"\n[ \t>]*(?=\n|[-*+][ \t]|\d{1,9}[.)][ \t]|\||#{1,6}[ \t]|```|~~~|[│├└])")
 _NO_SENTENCES = re.compile(r"\s*(?:[-*+]|\d{1,9}[.)]|\||[│├└])")
@@ -57,6 +58,18 @@ def find_mentions(text: str, names: "Names", folder: str = "") -> dict[str, list
                 end = match.start() + len(word.rstrip(_ENDS))
                 for path in meant:
                     found.setdefault(path, []).append(Mention(match.start(), end, len(meant)))
+    return found
+
+
+def files_meant(text: str, paths: Iterable[str], folder: str) -> set[str]:
+    """Return which files, of paths of one word, a text in a folder mentions by one that means no other."""
+    text = " ".join(dict.fromkeys(part for part in text.split() if "/" in part or "." in part))
+    named = {path: name for path in paths if (name := posixpath.basename(path)) in text}
+    names, endings, found = Names(named), {*named.values()}, set[str]()
+    for word in _WORD.findall(text) if named else ():
+        if (word := word.rstrip(_ENDS)).rpartition("/")[2].lstrip("*") in endings:  # no pattern or folder
+            meant = names.meant_by(_BASE.sub("", word), folder)
+            found.update(meant if len(meant) == 1 and _WORD.fullmatch(meant[0]) else ())
     return found
 
 

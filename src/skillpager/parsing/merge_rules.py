@@ -43,29 +43,25 @@ _OPENING_TAGS = re.compile(
 )
 _MARKER = re.compile(r"[>\s]*(?:[-*+]|\d{1,9}[.)])\s*\Z")
 _PROSE = (TileKind.SENTENCE, TileKind.QUOTE)
-_STRUCTURAL = (TileKind.HEADING, None)
-
+_APART = (TileKind.HEADING, None)
 
 # whether the right piece joins the left one; arguments are left, right, text
 Rule = Callable[[Piece, Piece, str], bool]
 
 
-def tag_joins_next(left: Piece, right: Piece, text: str) -> bool:
+def tag_joins_next(left: Piece, _: Piece, text: str) -> bool:
     """An opening tag belongs to what follows it."""
-    del right
     # of several tags, each a block, the last one
     return left.kind is TileKind.HTML and bool(_OPENING_TAGS.match(text, left.last, left.end))
 
 
-def marker_joins_next(left: Piece, right: Piece, text: str) -> bool:
+def marker_joins_next(left: Piece, _: Piece, text: str) -> bool:
     """A list marker alone on its line belongs to what follows it."""
-    del right
     return left.kind is TileKind.LIST_ITEM and bool(_MARKER.match(text, left.start, left.end))
 
 
-def tag_joins_previous(left: Piece, right: Piece, text: str) -> bool:
+def tag_joins_previous(_: Piece, right: Piece, text: str) -> bool:
     """A closing tag belongs to what precedes it."""
-    del left
     return right.kind is TileKind.HTML and bool(CLOSING_TAGS.fullmatch(text, right.start, right.end))
 
 
@@ -92,9 +88,8 @@ def connective_joins_previous(left: Piece, right: Piece, text: str) -> bool:
     return bool(_CONNECTIVE.match(text, right.start, min(right.end, right.start + _HEAD_CHARS)))
 
 
-def list_items_grouped(left: Piece, right: Piece, text: str) -> bool:
+def list_items_grouped(left: Piece, right: Piece, _: str) -> bool:
     """Short items of one list form a group; a nested item never takes in items of outer lists after it."""
-    del text
     if left.place is None or right.place is None or right.kind is not TileKind.LIST_ITEM:
         return False
     if left.kind is not TileKind.LIST_ITEM or left.place.group != right.place.group:
@@ -104,13 +99,11 @@ def list_items_grouped(left: Piece, right: Piece, text: str) -> bool:
     return right.place.depth >= left.place.depth and right.end - left.start <= MAX_LIST_GROUP_CHARS
 
 
-def table_rows_grouped(left: Piece, right: Piece, text: str) -> bool:
+def table_rows_grouped(left: Piece, right: Piece, _: str) -> bool:
     """Rows of one table form a group, so that a short table is one fragment."""
-    del text
     if left.place is None or right.place is None or right.kind is not TileKind.TABLE:
         return False
-    same_table = left.place.group == right.place.group
-    return same_table and right.end - left.start <= MAX_TABLE_GROUP_CHARS
+    return left.place.group == right.place.group and right.end - left.start <= MAX_TABLE_GROUP_CHARS
 
 
 RULES = (
@@ -132,12 +125,7 @@ def merge(pieces: Iterable[Piece], text: str, *, rules: Iterable[Rule] = RULES) 
         waiting, merged = merged, []
         for right in waiting:
             left = merged[-1] if merged else None
-            if (
-                left is None
-                or left.kind in _STRUCTURAL
-                or right.kind in _STRUCTURAL
-                or not rule(left, right, text)
-            ):
+            if not left or left.kind in _APART or right.kind in _APART or not rule(left, right, text):
                 merged.append(right)
                 continue
             kind, place = left.kind, left.place
@@ -157,5 +145,4 @@ def _is_inside(inner: Piece, outer: Piece) -> bool:
     """Return whether `inner` belongs to the list item `outer`: nested deeper, or its own continuation."""
     if inner.place is None or outer.place is None or inner.place.group != outer.place.group:
         return False
-    deeper = inner.place.depth > outer.place.depth
-    return deeper or inner.place.lead_in == (outer.start, outer.end)
+    return inner.place.depth > outer.place.depth or inner.place.lead_in == (outer.start, outer.end)
