@@ -27,9 +27,7 @@ def test_what_is_not_plain_text_is_refused_with_a_remedy(name: str) -> None:
 
 
 @given(st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"])), st.integers(0, 4))
-def test_text_is_returned_as_it_is_and_a_beginning_up_to_its_last_whole_character(
-    text: str, cut: int
-) -> None:
+def test_text_is_returned_as_it_is_and_a_beginning_up_to_a_whole_character(text: str, cut: int) -> None:
     # a beginning that is that of a document is covered above
     text = f" {text}"
     data = text.encode()

@@ -25,7 +25,7 @@ def root(tmp_path: Path) -> Path:
     for path, text in {
         "SKILL.md": "# Skill\n\nRun `scripts/run.sh`.\n",
         "scripts/run.sh": "echo 1\n",
-        "scripts/deep/er.py": "print()\n",
+        "scripts/X/er.py": "print()\n",
         "assets/umlaut.txt": "ä\r\n",
         ".env": SECRET,
         ".git/config": SECRET,
@@ -48,7 +48,7 @@ def root(tmp_path: Path) -> Path:
 
 def test_files_are_read_as_they_are(root: Path) -> None:
     assert read_own_file(root, "scripts/run.sh") == "echo 1\n"
-    assert read_own_file(root, "./scripts/deep/er.py") == "print()\n"
+    assert read_own_file(root, "./scripts/X/er.py") == "print()\n"
     assert read_own_file(root, "assets/umlaut.txt") == "ä\r\n"
     assert read_own_file(root, "assets/link.sh") == "echo 1\n"
     os.truncate(root / "assets" / "large.csv", MAX_FILE_BYTES)
@@ -70,7 +70,7 @@ def test_files_are_read_as_they_are(root: Path) -> None:
         (".git/config", "is hidden"),
         ("assets/hidden.txt", "is hidden"),
         ("assets/loop", "has no file 'assets/loop'"),
-        ("scripts", "there are scripts/run.sh, scripts/deep/er.py."),
+        ("scripts", "there are scripts/run.sh, scripts/X/er.py."),
         ("scripts/rum.sh", "there are scripts/run.sh"),
         ("", "there are SKILL.md, "),
         ("assets/picture.png", "is not plain text"),
@@ -89,10 +89,11 @@ def test_what_cannot_be_read_is_told(root: Path, path: str, reason: str) -> None
 
 def test_of_many_files_the_first_are_named(root: Path) -> None:
     for number in range(14):
-        (root / "scripts" / "deep" / (f"{number:02}" + "x" * 99)).touch()
-    shown = r"scripts/deep/\d\dx{84}…"
-    with pytest.raises(SkillError, match=rf": there are ({shown}, ){{11}}{shown} and 3 more\.$"):
-        read_own_file(root, "scripts/deep/")
+        (root / "scripts" / "X" / (f"{number:02}" + "x" * 99)).touch()
+    shown = r"scripts/X/\d\dx{87}…"
+    for path, more in ("scripts/X/", " and 3 more"), ("scripts/X/" + "x" * 99, ""):
+        with pytest.raises(SkillError, match=rf": there are ({shown}, ){{11}}{shown}{more}\.$"):
+            read_own_file(root, path)
 
 
 def test_what_the_system_refuses_is_told(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -125,8 +126,8 @@ def test_what_is_found_in_a_folder(root: Path) -> None:
         *sorted(
             [*((f"assets/{name}", "link") for name in links), *((f"assets/{name}", "file") for name in texts)]
         ),
-        *(("scripts", "folder"), ("scripts/run.sh", "file"), ("scripts/deep", "folder")),
-        ("scripts/deep/er.py", "file"),
+        *(("scripts", "folder"), ("scripts/run.sh", "file"), ("scripts/X", "folder")),
+        ("scripts/X/er.py", "file"),
     ]
     ((path, kind, problem),) = walk(root / "missing")
     assert (path, kind, problem) == ("", "fault", "cannot be read: No such file or directory")

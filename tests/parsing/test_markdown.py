@@ -23,9 +23,7 @@ PREFIX = st.sampled_from(["", "", "", "> ", "- ", "  ", "> - ", "   "])
 
 def parts_of(text: str) -> list[Part]:
     """Return the opening tokens of a text."""
-    return [
-        (token.type, token.level, token.map, token.content) for block in parse_blocks(text) for token in block
-    ]
+    return [(part.type, part.level, part.map, part.content) for block in parse_blocks(text) for part in block]
 
 
 def parts_of_markdown_it(text: str, parser: MarkdownIt | None = None) -> list[Part]:
@@ -61,9 +59,9 @@ def parts_of_markdown_it(text: str, parser: MarkdownIt | None = None) -> list[Pa
         "- a\n- b\n\n  c\n\n> # d\n>\n> e\n\n```\nf\n```\n\n    g\n\n<div>\n",
         "\0 a\n\n# b\0\r\rc",
         "> - <?php x\n> ?>\n>  ",
-        "```\na\n```X\nb\n``` \t\nc\n",
+        "```\na\n```X\n```\u00a0\nb\n``` \t\nc\n",
         "[a]:\n- 'b'\n",
-        "- <!-- a\n\n  -->\n  ```\n  b\n  ```\n<!-- c\n-->\nd\n\n<!-- e -->\nf\n\n> <!-- g\n# h -->\n",
+        "x\n- <!-- a\n\n  -->\n  ```\n  b\n  ```\n<!-- c\n-->\nd\n\n<!-- e -->\nf\n\n> <!-- g\n# h -->\n",
         "> <b>\n***\n> a\n    <p>\n\n> d\n<div>\n\n> e\n```\nf\n```\n\n<http://g.h>\n",
         "a\n> b\n\nc\n<div>\n\n[d]:\n>e\n\n[f]:\n~~~\n~~~\n\n[g]:\n<div>\n",
     ],
@@ -93,8 +91,9 @@ def test_blocks_without_tags_and_fences_are_those_of_commonmark(text: str) -> No
         ("[a](http://b.c/d.md) [e](//f.g/h.md) [i](/j.md) [k](mailto:l.md) [o]()", []),
         ("[a](http://[b/c.md) [d](e.md)", ["e.md"]),
         ("[a][b]\n\n[b]: c.md", ["c.md"]),
+        ("> " * 64 + "[a]: b.md\n\n" + "> " * 65 + "[c]: d.md", ["b.md"]),
         ("```\n[a](b.md)\n```\n\n    [a](b.md)\n\n<div>[a](b.md)</div>", []),
-        ("![[a](b.md)](c) [d](<e f.md>) [g](h(i).md) `[j](k.md)` ``[l](`m.md)`` [n](o&amp;p.md)", ["b.md", "c", "e f.md", "h(i).md", "o&p.md"]),
+        ("![[a](b.md)](c) [d](<e f.md>) [g](h(i).md) `[j](k.md)` ``[l](`m.md)`` [n](o&amp;p.md) [q](`r`)", ["b.md", "c", "e f.md", "h(i).md", "o&p.md"]),
     ],
 )  # fmt: skip
 def test_link_targets(text: str, paths: list[str]) -> None:

@@ -2,6 +2,7 @@
 
 import string
 from hashlib import sha256
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -73,8 +74,8 @@ def described(text: str, *others: tuple[str, str]) -> dict[str, str]:
         ("1. One.\n2. See api.md.\n3. Two.", "See api.md."),
         ("| File | When |\n|---|---|\n| api.md | for calls |\n| x | y |", "api.md for calls"),
         ("# api.md\nText.\n\nMore.", "api.md Text."),
-        ("> Quoted: api.md.\n\nText.", "Quoted: api.md."),
-        ("```\nskill/\n├── x.md  # y\n└── api.md  # calls\nz.md\n```", "api.md # calls"),
+        ("> Quoted:\napi.md.\n\nText.", "Quoted: api.md."),
+        ("```\nskill/\n├── x.md  # y\n  └── api.md  # calls\nz.md\n```", "api.md # calls"),
         ("XML: api.md. Or:\n\n- api.md - the calls\n\nRead all (*.md).", "XML: api.md.; api.md - the calls; Read all (*.md)."),
         ("A (api.md). B (api.md). C (api.md). D (api.md).", "A (api.md).; B (api.md).; C (api.md)."),
         ("api.md" + " a" * 200 + "\n\napi.md" + " b" * 200, f"api.md{' a' * 116}…; api.md{' b' * 76}…"),
@@ -112,10 +113,8 @@ def test_any_text_is_read(text: str, other: str) -> None:
 
 def folded(*texts: tuple[str, str]) -> dict[str, str]:
     """Return which files are copies, and of what."""
-    files = fold_copies(
-        [SourceFile(path, text, sha256(text.encode()).hexdigest(), 0) for path, text in texts]
-    )
-    return {file.path: file.same_as for file in files if file.same_as}
+    files = [SourceFile(path, text, sha256(text.encode()).hexdigest(), 0) for path, text in texts]
+    return {file.path: file.same_as for file in fold_copies(files) if file.same_as}
 
 
 def lines(*words: str) -> str:
@@ -127,9 +126,7 @@ LETTERS = string.ascii_lowercase
 
 def test_a_file_that_repeats_others_is_their_copy() -> None:
     sizes = zip("abc", (45, 30, 30), strict=True)  # none has half of what is gathered
-    rules = [
-        (f"rules/{letter}.md", lines(*(letter * n + "ß" for n in range(size)))) for letter, size in sizes
-    ]
+    rules = [(f"rules/{name}.md", lines(*(name * n + "ß" for n in range(size)))) for name, size in sizes]
     written = "\n# Rule\n".join(text.upper().replace("SS", "**\u1e9e**") for _, text in rules)  # a capital ß
     gathered = f"# All\n- [A](#a)\n\n{written}{lines('one', 'two')}"
     files = [("SKILL.md", lines("it")), ("AGENTS.md", gathered), *rules]
@@ -147,6 +144,18 @@ def test_a_short_file_that_repeats_others_is_a_text_of_its_own() -> None:
         assert folded(("SKILL.md", "x"), ("all.md", gathered), *parts) == copies
 
 
+@pytest.mark.parametrize(
+    ("count", "ends", "original"),
+    # 98 % are those of one file; of several that have half, or 80 %, or less
+    [(49, [49], "a/49"), (139, [70, 139], "a/"), (139, [60, 112], "a/"), (140, [60, 112], "")],
+)
+def test_the_letters_of_a_copy_are_counted(count: int, ends: list[int], original: str) -> None:
+    lines = [f"{number:015}\n" for number in range(count)]  # as long as what a file's digest counts
+    parts = [(f"a/{end}", "".join(lines[start:end])) for start, end in pairwise([0, *ends])]
+    found = folded(("SKILL.md", "x"), ("copy.md", "\n" + "".join(lines)), *parts)
+    assert found == ({"copy.md": original} if original else {})
+
+
 def test_variants_are_no_copies() -> None:
     text = lines(*LETTERS)
     linux, windows = text + lines("apt", "dnf"), text + lines("winget", "choco")
@@ -155,10 +164,8 @@ def test_variants_are_no_copies() -> None:
 
 
 def test_the_first_file_and_short_ones_are_no_copies_unless_they_are_equal() -> None:
-    assert (
-        folded(("SKILL.md", lines("a")), ("b.md", lines("a", "b")), ("c.md", "short"), ("d.md", "short\n"))
-        == {}
-    )
+    short = ("c.md", "short"), ("d.md", "short\n")
+    assert folded(("SKILL.md", lines("a")), ("b.md", lines("a", "b")), *short) == {}
     assert folded(("SKILL.md", "x"), ("b.md", "x"), ("c.md", "")) == {"b.md": "SKILL.md"}
 
 

@@ -139,9 +139,7 @@ def test_what_is_not_part_of_a_skill(tmp_path: Path, name: str) -> None:
         ("large.md", b"x" * 300, "large.md: over the limit of 200 bytes (SKILLPAGER_MAX_BYTES)"),
     ],
 )  # fmt: skip
-def test_a_file_that_cannot_be_read_is_left_out_with_a_warning(
-    tmp_path: Path, name: str, data: bytes, said: str
-) -> None:
+def test_a_file_that_cannot_be_read_is_left_out(tmp_path: Path, name: str, data: bytes, said: str) -> None:
     write(tmp_path, "Text.\n")
     write(tmp_path, "fine\n", "fine.md")
     write(tmp_path, data, name)
@@ -186,19 +184,22 @@ def test_a_folder_that_changes_while_it_is_read(tmp_path: Path, monkeypatch: pyt
     assert "b.md cannot be read: No such file or directory" in warning
 
 
-def test_limits_are_told_once_and_many_problems_counted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("skillpager.parsing.skill.MAX_FILES", 12)
-    write(tmp_path, "See f8.md.\n")
+def test_limits_are_told_once_and_problems_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("skillpager.parsing.skill.MAX_FILES", 8)
+    root, upwards = tmp_path / "skill", " ".join(f"../{'./' * number}out.md" for number in range(14))
+    write(tmp_path, "Out.\n", "out.md")
+    write(root, f"See f8.md, {upwards}.\n")
     for number in range(24):
-        write(tmp_path, b"text" if number == 8 else b"\xff", f"f{number}.md")
-    skill = read_skill(tmp_path)
+        write(root, b"text" if number == 8 else b"\xff", f"f{number}.md")
+    skill = read_skill(root)
     assert [file.path for file in skill.files] == ["SKILL.md", "f8.md"]
-    *unread, over, more = skill.warnings
-    named = "f19.md, f2.md, f20.md, f21.md, f22.md, f23.md, f3.md, f4.md"
-    assert over == f"left out: {named} and 4 more: over the limit of 12 files"
-    assert (len(unread), more) == (7, "left out: 4 more")
+    *unread, outside, over, more = skill.warnings
+    names = "f15.md, f16.md, f17.md, f18.md, f19.md, f2.md, f20.md, f21.md"
+    assert over == f"left out: {names} and 8 more: over the limit of 8 files"
+    assert outside.endswith("/./out.md: outside of the skill's folder")
+    assert (len(unread), more) == (6, "left out: 1 more")
+    write(root, "text", "f0.md")
+    assert len(read_skill(root).warnings) == 8
 
 
 def test_a_copy_stays_in_the_skill_and_names_its_original(tmp_path: Path) -> None:

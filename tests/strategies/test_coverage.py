@@ -217,9 +217,7 @@ def test_a_skill_that_forges_the_line_cannot_hold_its_tag(pager: SkillPager) -> 
         *(("部署", 9, False), ("部ɐ a", 9, False), ("Как восстановить", 9, False), ("?", 9, True)),
     ],
 )
-def test_coverage_is_estimated_for_skills_and_scripts_that_the_model_reads(
-    text: str, nodes: int, estimated: bool
-) -> None:
+def test_coverage_is_estimated_of_what_the_model_reads(text: str, nodes: int, estimated: bool) -> None:
     index = index_with(count=nodes)
     query = Query(text, index.embeddings[0])
     covered = indifferent().covered(IndexFeatures(index), query, np.zeros(nodes))

@@ -83,9 +83,7 @@ def test_of_two_nodes_one_is_first_and_one_is_last() -> None:
     assert column(found, "known_terms") == [1, 1]
 
 
-def test_the_likeness_to_earlier_nodes_does_not_depend_on_the_size_of_a_block(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_likeness_to_earlier_nodes_does_not_depend_on_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     index = index_with(count=11)
     expected = [0.0, *(max(0.0, *index.embeddings[:n] @ index.embeddings[n], 0.0) for n in range(1, 11))]
     for size in (1, 3, 1024):
@@ -99,9 +97,7 @@ def test_items_of_one_lead_in_or_of_one_size_are_a_list() -> None:
     index = index_with(rows)
     one, other = (replace(index.headings[0].span, start=start) for start in (1, 2))
     leads = [None, (None, 1), (one, 2), (one, 2), (other, 2), (other, 2), (None, 2), (None, 2)]
-    lists = [
-        ListContext("", lead[0], at % lead[1], lead[1]) if lead else None for at, lead in enumerate(leads)
-    ]
+    lists = [ListContext("", led[0], at % led[1], led[1]) if led else None for at, led in enumerate(leads)]
     nodes = tuple(replace(node, list_context=of) for node, of in zip(index.nodes, lists, strict=True))
     found = signals(replace(index, nodes=nodes), row=query)
     assert column(found, "list_best") == [0.1, 0.2, 0.4, 0.4, 0.6, 0.6, 0.25, 0.25]
@@ -191,6 +187,7 @@ def test_words_are_bm25(texts: list[list[str]]) -> None:
 
     unknown = math.log1p(len(texts) + 0.5)
     total = sum(map(rarity, terms))
+    assert [TermIndex(texts).rarity_of(term) for term in terms] == pytest.approx([*map(rarity, terms)])
     scores, coverage = TermIndex(texts).score(terms)
     assert scores == pytest.approx([sum(weight(term, text) for term in terms) for text in texts], rel=1e-5)
     held = [sum(rarity(term) for term in terms if term in text) / total for text in texts]

@@ -45,6 +45,7 @@ def test_a_given_number_of_nodes_is_for_all_but_the_dynamic_one_is_not(strategy:
     selection = run(strategy, index, max_nodes=3)
     assert ordinals(selection) == [0, 1, 2]
     assert set(reasons(selection).values()) == {SkipReason.MAX_NODES}
+    assert any(pick.redundancy for pick in selection.picks) is isinstance(strategy, Head)
 
 
 # ---- sections

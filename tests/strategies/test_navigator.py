@@ -61,9 +61,7 @@ def test_it_is_the_default_and_says_what_it_promises(pager: SkillPager) -> None:
     assert "pg_restore" in context.text
 
 
-def test_of_a_large_skill_the_network_reads_the_likely_sections(
-    pager: SkillPager, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_of_large_skills_likely_sections_are_read(pager: SkillPager, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = pager.page(SAMPLE, QUERY)
     most = len(pager.index(SAMPLE).nodes) // 2
     monkeypatch.setattr(module, "MOST_READ_NODES", most)
@@ -148,7 +146,7 @@ def test_any_query_gets_a_page(pager: SkillPager, text: str) -> None:
 
 
 # weights and bias of a chance that falls with what is left and rises with what is shown
-CHANCE = np.array([-1.5, -0.5, 0.4, 0.2, -0.1, 0.1, 0.3, -0.2]), 0.5
+CHANCE = np.array([-0.5, -0.5, 0.4, 0.2, -0.1, 0.1, 0.3, -0.2]), 0.5
 
 
 NO_BREADTH = np.zeros(8, np.float32), 0.0
@@ -303,9 +301,7 @@ def test_the_walk_takes_what_is_worth_most_per_token_with_what_it_needs(
     kinds = unit_rows(4, 8, seed=3)[[kind for *_, kind, _ in nodes]]
     index = index_with(kinds, tokens=[tokens for _, tokens, *_ in nodes])
     spans = [node.span for node in index.nodes]
-    leads = [
-        ListContext("", spans[lead % len(spans)], 0, 1) if lead is not None else None for *_, lead in nodes
-    ]
+    leads = [ListContext("", spans[to % len(spans)], 0, 1) if to is not None else None for *_, to in nodes]
     listed = (replace(node, list_context=lead) for node, lead in zip(index.nodes, leads, strict=True))
     index = replace(index, nodes=tuple(listed))
     navigator = Lean(model=Told(needs, chance=chance, price=price), opening_tokens=opening, closure=closure)
@@ -341,7 +337,7 @@ def picked_at(price: float, needs: list[float], tokens: Sequence[int] = ()) -> l
 @pytest.mark.parametrize(
     # the chance is 0.504 with one node, and grows by 0.216, 0.18 and 0.1
     ("price", "length"),
-    [(0.0099, 4), (0.0101, 3), (0.0179, 3), (0.0181, 2), (0.0215, 2), (0.0217, 1), (9.0, 1)],
+    [(0.0099, 4), (0.0101, 3), (0.0179, 3), (0.0181, 2), (0.0215, 2), (0.0216, 1), (9.0, 1)],
 )
 def test_a_page_ends_where_more_tokens_cost_more_than_they_add(price: float, length: int) -> None:
     assert len(picked_at(price, [0.9, 0.3, 0.2, 0.1])) == length
@@ -359,8 +355,8 @@ def test_a_page_may_cost_more_than_any_chance_if_a_shorter_one_is_worth_even_les
 
 def test_a_page_that_would_save_little_is_the_whole_skill() -> None:
     needs = np.array([0.9, 0.8, 0.7, 0.6, 0.01, 0.01])
-    # four of six nodes and a mark are 69 or 82 %; of small nodes a mark alone takes the place of one
-    for tokens, length in (([100] * 6, 4), ([100] * 4 + [50, 50], 6), ([10] * 6, 6)):
+    # four of six nodes and a mark are 79.8 or 80 %; of small nodes a mark alone takes the place of one
+    for tokens, length in (([100] * 4 + [58, 58], 4), ([100] * 4 + [57, 58], 6), ([10] * 6, 6)):
         index = replace(index_with(tokens=tokens), full_tokens=sum(tokens))
         price = 0.02 * (max(1, index.full_tokens) / TYPICAL_TOKENS) ** SIZE_EXPONENT
         model = Told(needs, price=price)
@@ -371,11 +367,11 @@ def test_a_page_that_would_save_little_is_the_whole_skill() -> None:
         assert len(run(Navigator(model=model), index, sufficiency=target).picks) == length
         assert len(run(Navigator(model=model), index, max_nodes=9).picks) == length
     # not under a ceiling that the skill does not fit, nor with a smaller number of nodes
-    assert len(run(Navigator(model=model), index, max_tokens=41).picks) == 4
+    assert len(run(Navigator(model=model), index, max_tokens=51).picks) == 4
     assert len(run(Navigator(model=model), index, max_nodes=5).picks) == 4
 
 
-@pytest.mark.parametrize("tokens", [[3000] * 4, [9000] * 2])
+@pytest.mark.parametrize("tokens", [[4000] * 4, [9000] * 2])
 def test_a_page_without_limits_ends_at_so_many_tokens(tokens: list[int]) -> None:
     index = replace(index_with(tokens=tokens), full_tokens=10 * sum(tokens))
     needs = np.full(len(tokens), 0.3)  # no page suffices rather than not
@@ -383,15 +379,11 @@ def test_a_page_without_limits_ends_at_so_many_tokens(tokens: list[int]) -> None
     assert len(run(Navigator(model=Told(needs)), index, fill=True).picks) == len(tokens)
 
 
-def test_a_query_that_is_not_answered_gets_a_few_lines() -> None:
-    class Uncovered(Told):
-        def covered(self, known: IndexFeatures, query: Query, needs: FloatArray) -> float | None:
-            return LEAN_BELOW - 0.01
-
-    needs, index = np.full(12, 0.3), index_with(tokens=[100] * 12)
-    assert len(run(Navigator(model=Told(needs, price=0.001)), index).picks) == 12
-    few = run(Navigator(model=Uncovered(needs, price=0.001)), index)
-    assert (len(few.picks), few.covered) == (1, LEAN_BELOW - 0.01)
+def test_a_query_that_is_not_answered_gets_a_few_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    for covered, length in (None, 12), (LEAN_BELOW, 12), (LEAN_BELOW - 0.01, 1):
+        monkeypatch.setattr(Told, "covered", lambda *_, covered=covered: covered)
+        found = run(Navigator(model=Told(np.full(12, 0.3), price=0.001)), index_with(tokens=[100] * 12))
+        assert (len(found.picks), found.covered) == (length, covered)
 
 
 def test_what_a_pick_requires_comes_on_top_of_the_picks() -> None:
@@ -413,6 +405,8 @@ def test_a_node_that_closes_a_gap_costs_less() -> None:
     # by the price of one gap, not of two
     weighed = replace(navigator, model=Told(-np.expm1([-2.3, -0.5, -2.3, -1.0])))
     assert ordinals(run(weighed, index, max_nodes=4)) == [0, 2, 3, 1]
+    first = replace(navigator, model=Told(np.array([0.5, 0.9, 0.1, 0.52])))
+    assert ordinals(run(first, index, max_nodes=4)) == [1, 0, 3, 2]
 
 
 # ---- reasons
@@ -462,9 +456,7 @@ def test_lambda_and_another_encoder_mean_mmr(pager: SkillPager, sample_pager: Sk
         assert context.selection.strategy == "mmr"
 
 
-def test_with_another_encoder_it_still_reads_its_own_rows(
-    pager: SkillPager, sample_pager: SkillPager
-) -> None:
+def test_with_another_encoder_it_reads_its_own_rows(pager: SkillPager, sample_pager: SkillPager) -> None:
     own, other = (each.page(SAMPLE, QUERY, strategy="navigator") for each in (pager, sample_pager))
     assert own.text == other.text
     assert own.sufficiency == other.sufficiency
@@ -504,6 +496,7 @@ def test_a_file_holds_networks_and_calibration() -> None:
     assert shipped.topics is not None
     assert model.limits.chance is not None
     assert shipped.limits_with_notes is not None
+    assert shipped.limits_with_notes.price.tolist() != shipped.limits.price.tolist()
     assert [model.limits.chance[0].tolist(), model.limits.chance[1].tolist()] == [
         [CHANCE[0].tolist(), (-CHANCE[0]).tolist(), (2 * CHANCE[0]).tolist()],
         [0.5, -0.5, 1.0],
@@ -540,9 +533,7 @@ def test_the_chance_of_sufficiency_follows_from_what_is_left_out_and_shown() -> 
     total = -np.log1p(-needs).sum()
     signals = np.append(np.log([0.2, 0.1, 80, -math.log1p(-0.9), total, 400, 3]), -30)
     odds = model_of().limits.odds_of(query, needs, 400, -30)
-    assert odds.chance(0.2, 0.1, 80) == pytest.approx(
-        1 / (1 + math.exp(-0.5 - CHANCE[0] @ signals)), rel=1e-9
-    )
+    assert odds.chance(0.2, 0.1, 80) == pytest.approx(1 / (1 + math.exp(-0.5 - CHANCE[0] @ signals)), 1e-9)
     # a weight of nothing counts as a millionth
     assert odds.chance(0.0, 0.0, 80) == odds.chance(1e-6, 1e-6, 80)
     assert 0 < odds.chance(1e9, 1e9, 0) < odds.chance(1e-6, 1e-6, 10**9) < 1
@@ -564,19 +555,22 @@ def test_a_broad_query_has_odds_and_a_price_of_its_own_unless_it_is_long() -> No
     assert limits.price_of(long, 2000, 30, lean=False) == pytest.approx(0.25)
 
 
-def test_a_query_is_broad_by_its_embedding() -> None:
+def test_a_query_is_broad_by_its_embedding(monkeypatch: pytest.MonkeyPatch) -> None:
     model = model_of(**{"broad.weight": [2.0, 1.0], "broad.bias": 0.5})
     assert model.breadth_of(Query("x", np.array([0.6, -0.8], np.float32))) == pytest.approx(0.9)
+    for odds in 0.0, 0.1:
+        monkeypatch.setattr(Told, "breadth_of", lambda *_, odds=odds: odds)
+        assert run(Navigator(model=Told(np.full(12, 0.3))), index_with()).broad is (odds > 0)
 
 
 def test_pages_with_notes_have_limits_of_their_own(pager: SkillPager) -> None:
     index = pager.index(SAMPLE)
-    first = np.zeros(1, np.intp)
+    first, even = np.zeros(1, np.intp), (np.zeros((3, 8)), np.zeros(3))
     noted = replace(index, notes=IndexNotes(first, index.embeddings[:1], first, np.zeros((0, 2), np.intp)))
     shown = []
     for each in (index, noted):
         told = Told(np.full(len(index.nodes), 0.001))
-        object.__setattr__(told, "limits_with_notes", Limits(None, np.full((2, 3), 1.0)))
+        object.__setattr__(told, "limits_with_notes", Limits(even, np.full((2, 3), 1.0)))
         shown.append(len(run(Navigator(model=told), each, index.embeddings[0]).picks))
     assert shown == [len(index.nodes), 1]
 
@@ -646,4 +640,6 @@ def test_notes_move_needs_by_their_nearest_ask_and_keep_the_sum() -> None:
     assert shift == pytest.approx(np.full(5, shift[0]), abs=1e-4)
     assert 0 <= found[5] < found[3] < found[6] < 1
     for sure in np.ones(7), np.eye(7)[0]:
-        assert of_notes.needs_with_notes(sure, notes, query).sum() == pytest.approx(sure.sum(), abs=2e-5)
+        found = of_notes.needs_with_notes(sure, notes, query.clauses[0])
+        assert found.sum() == pytest.approx(sure.sum(), abs=2e-5)
+        assert found.max() < 1

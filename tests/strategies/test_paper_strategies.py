@@ -138,9 +138,7 @@ def test_the_threshold_of_a_walk_is_a_cosine(threshold: float) -> None:
 
 
 @pytest.mark.parametrize(("recipe", "threshold"), FITTED_THRESHOLDS.items())
-def test_by_default_the_walk_ends_at_the_threshold_of_the_encoder(
-    recipe: tuple[str, str, str], threshold: float
-) -> None:
+def test_a_walk_ends_at_the_threshold_of_its_encoder(recipe: tuple[str, str, str], threshold: float) -> None:
     rows, query = near(0.5, threshold + 0.001, threshold - 0.001, -0.9)
     index = replace(index_with([(0, 1), (0, 2), (0, 3)], n_nodes=4), embeddings=rows)
     encoder, embedded_text, profile = recipe

@@ -9,7 +9,7 @@ from index_builder import build_index
 from node_lines import document
 from skillpager import SkillPager
 from skillpager.sections import sections_of
-from skillpager.strategies.navigator.strategy import MAX_OPENING_TOKENS, required_context
+from skillpager.strategies.navigator.strategy import MAX_LIST_TOKENS, MAX_OPENING_TOKENS, required_context
 from skillpager.types import ListContext, NodeType
 
 
@@ -47,7 +47,10 @@ def test_a_short_numbered_list_comes_whole(pager: SkillPager) -> None:
     assert {words[3:5]: [each[3:5] for each in needed] for words, needed in found.items()} == {
         f"{n}{name}": [f"{m}{name}" for m in (1, 2, 3) if m != n] for n in (1, 2, 3) for name in "ab"
     }
-    assert not units(pager, f"# L\n\n{one.replace(item, item * 5)}")  # too many tokens
+    first, *others = pager.index(f"# L\n\n{one}").nodes
+    for tokens, comes in (MAX_LIST_TOKENS - 200, True), (MAX_LIST_TOKENS - 199, False):
+        sized = [replace(first, tokens=tokens), *(replace(node, tokens=100) for node in others)]
+        assert bool(required_context(sized)) is comes
 
 
 CODE = """# Use
@@ -117,7 +120,8 @@ def test_code_below_a_lead_in_needs_both_it_and_its_imports() -> None:
         'import { thing as name } from "x"',
         "from package import (other, name)",
         "from package import(other, name)  # both",
-        "from package import (  # names\n    other,\n    thing as name,\n)",
+        "from package import (  # names\n    other,\n    thing as name# last\n)",
+        "from package import ()\nimport name",
         'import Default, {\n  other, // unused\n  name,\n} from "x";',
         'const {\n  name,\n} = require("x");',
         'const { other, name } = require("x");',
@@ -125,7 +129,7 @@ def test_code_below_a_lead_in_needs_both_it_and_its_imports() -> None:
     ],
 )
 def test_every_form_of_an_import_names_what_it_brings(line: str) -> None:
-    imports, *rest = document("code: import\ncode: call(name)\ncode: unknown(thing, names)")
+    imports, *rest = document("code: import\ncode: call(name)\ncode: unknown(thing, names, XXXX)")
     assert required_context([replace(imports, text=line), *rest]) == {1: (0,)}
 
 
@@ -139,9 +143,7 @@ def test_imports_are_up_to_120_tokens_long(tokens: int, needed: dict[int, tuple[
     ("place", "shift", "needed"),
     [(4, 0, {6: (4,)}), (4, 9, {6: (4,)}), (8, 0, {6: (8,)}), (0, 0, {6: (0,)}), (6, 0, {}), (0, -1, {})],
 )
-def test_an_item_needs_the_node_that_holds_its_lead_in(
-    place: int, shift: int, needed: dict[int, tuple[int, ...]]
-) -> None:
+def test_an_item_needs_its_lead_in(place: int, shift: int, needed: dict[int, tuple[int, ...]]) -> None:
     # the other items have a heading for a lead-in, which no node holds: one of them right behind a node
     nodes = [*build_index(10).nodes]
     start = nodes[place].span.start + shift
@@ -153,12 +155,13 @@ def test_an_item_needs_the_node_that_holds_its_lead_in(
 def test_a_step_needs_the_short_node_that_opens_its_section(pager: SkillPager) -> None:
     index = pager.index(SAMPLES / "postgres-backup")
     sections = sections_of(index)
-    alone, needed = required_context(index.nodes), required_context(index.nodes, sections)
+    nodes = [replace(node, tokens=MAX_OPENING_TOKENS + node.ordinal % 2) for node in index.nodes]
+    alone, needed = required_context(nodes), required_context(nodes, sections)
     added = {ordinal: set(nodes) - set(alone.get(ordinal, ())) for ordinal, nodes in needed.items()}
     opening = {ordinal: section[0] for section in sections for ordinal in section}
     assert any(added.values())
-    for node in index.nodes:
-        first = index.nodes[opening[node.ordinal]]
+    for node in nodes:
+        first = nodes[opening[node.ordinal]]
         opens = node.type is NodeType.STEP and first is not node and first.tokens <= MAX_OPENING_TOKENS
         others = set(alone.get(node.ordinal, ()))
         assert set(needed.get(node.ordinal, ())) == others | ({first.ordinal} if opens else set())

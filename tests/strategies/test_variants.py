@@ -7,7 +7,7 @@ from skillpager import SkillPager
 from skillpager.json_types import to_json
 from skillpager.pages.marks import variants_mark
 from skillpager.parsing.skill import skill_from_files
-from skillpager.strategies.navigator.strategy import Variants, variant_groups
+from skillpager.strategies.navigator.strategy import MAX_TOLD, Variants, variant_groups
 from skillpager.types import PageOptions, Query, SkillIndex
 
 GROUP = {"go": 2, "typescript": 2, "ruby-on-rails": 3}
@@ -40,13 +40,17 @@ def test_variants_are_siblings_with_several_files(files: list[str], names: list[
 
 
 @pytest.mark.parametrize(("shared", "names"), [(8, ["curl", "python"]), (7, [])])
-def test_folders_with_half_of_their_headings_in_common_are_variants(shared: int, names: list[str]) -> None:
+def test_half_of_the_headings_make_variants(hashing_pager: SkillPager, shared: int, names: list[str]) -> None:
     common = {f"Heading {number}" for number in range(shared)}
-    headings = {
+    titles = {
+        "SKILL.md": common,
         "curl/examples.md": common | {f"Curl {number}" for number in range(16 - shared)},
         "python/requests.md": common | {f"Python {number}" for number in range(30)},
     }
-    assert [name for group in variant_groups(headings) for name in group] == names
+    texts = [(path, "".join(f"# T\n\n## {each}\n\nText.\n\n" for each in of)) for path, of in titles.items()]
+    nodes = hashing_pager.index(skill_from_files(texts)).nodes
+    told = Variants(nodes).choose(Query("x", np.zeros(2, np.float32)), np.ones(len(nodes)))
+    assert sorted(name for first, others in told.items() for name in (first, *others)) == names
 
 
 @pytest.mark.parametrize(
@@ -55,11 +59,11 @@ def test_folders_with_half_of_their_headings_in_common_are_variants(shared: int,
         ("upload files in TypeScript", "", {"typescript"}),
         ("batches with Ruby on Rails", "Go", {"ruby-on-rails"}),
         ("batches in typescript and go", "", {"typescript", "go"}),
-        ("batches in typescript: where do the files go", "", {"typescript"}),
+        ("batches: where does typescript go", "", {"typescript"}),
         ("how do I go about uploads in typescript", "", {"typescript"}),
         ("how do I go about uploads", "Linux, TypeScript 5", {"typescript"}),
         ("port the uploads from typescript to go", "", {"typescript", "go"}),
-        ("go batches", "TypeScript", {"go"}),
+        ("go", "TypeScript", {"go"}),
         ("upload files", "", {"go"}),  # none is named: that whose nodes are needed most
         ("upload files", "Linux, TypeScript 5", {"typescript"}),
     ],
@@ -94,10 +98,14 @@ def test_a_page_of_no_variant_names_none_nor_does_a_whole_or_plain_one(pager: Sk
 
 
 def test_nothing_is_told_of_variants_below_a_folder_that_is_left_out(hashing_pager: SkillPager) -> None:
-    files = [f"{one}/{other}/{name}.md" for one in "ab" for other in "xyz" for name in "mno"]
+    files = [f"{one}/{other}/{name}.md" for one in "pqr" for other in "xyz" for name in "mn"]
     nodes = index_of(hashing_pager, files).nodes
-    needs, query = np.full(len(nodes), 0.1), Query("upload files", np.zeros(2, np.float32))
-    assert Variants(nodes).choose(query, needs) == {"a": ["b"], "a/x": ["a/y", "a/z"]}
+    outer, inner = {"p": ["q", "r"]}, {f"{one}/x": [f"{one}/y", f"{one}/z"] for one in "pqr"[:MAX_TOLD]}
+    cases = ("upload", outer | {"p/x": inner["p/x"]}), ("y", outer), ("p, q, r", inner)
+    for text, told in cases:
+        query = Query(text, np.zeros(2, np.float32))
+        assert Variants(nodes).choose(query, np.full(len(nodes), 0.1)) == told
+        assert Variants(nodes).choose(query, np.zeros(len(nodes))) == {}
 
 
 def test_the_names_of_folders_cannot_end_the_mark_of_variants() -> None:
