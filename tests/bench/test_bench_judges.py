@@ -182,15 +182,8 @@ def test_four_fifths_of_each_range_are_sufficient_and_less_is_not() -> None:
 @pytest.mark.parametrize(
     ("votes", "sufficient", "pattern"),
     [
-        ("yyy", True, "3-0"),
-        ("nyy", True, "2-1"),
-        ("yny", True, "2-1"),
-        ("nny", False, "2-1"),
-        ("nnn", False, "3-0"),
-        ("y", True, "1-0"),
-        ("", None, ""),
-        ("yn", None, ""),
-        ("ynyn", None, ""),
+        *(("yyy", True, "3-0"), ("nyy", True, "2-1"), ("yny", True, "2-1"), ("nny", False, "2-1")),
+        *(("nnn", False, "3-0"), ("y", True, "1-0"), ("", None, ""), ("yn", None, ""), ("ynyn", None, "")),
     ],
 )
 def test_the_verdict_is_what_most_votes_say(

@@ -60,10 +60,8 @@ def test_a_list_of_labels_is_divided_where_labels_end(methods: list[Method]) -> 
 @pytest.mark.parametrize(
     ("label", "same"),
     [
-        ("mmr@k=20,lambda=0.90", "mmr@lambda=0.9,k=20"),
-        ("mmr@tokens=40.0%", "mmr@tokens=40%"),
-        ("mmr@k=all,tokens=40%", "mmr@tokens=40%"),
-        (" topk ", "topk"),
+        *(("mmr@k=20,lambda=0.90", "mmr@lambda=0.9,k=20"), ("mmr@tokens=40.0%", "mmr@tokens=40%")),
+        *(("mmr@k=all,tokens=40%", "mmr@tokens=40%"), (" topk ", "topk")),
         ("navigator@notes=asks,sufficiency=0.90,k=3", "navigator@k=3,sufficiency=0.9,notes=asks"),
     ],
 )
@@ -74,17 +72,11 @@ def test_one_method_has_one_label(label: str, same: str) -> None:
 @pytest.mark.parametrize(
     ("label", "told"),
     [
-        ("@k=3", "names no strategy"),
-        ("mmr@size=3", "unknown option 'size'"),
-        ("mmr@lambda=2", "between 0 and 1"),
-        ("mmr@lambda=x", "lambda cannot be 'x'"),
-        ("mmr@k=-1", "whole number"),
-        ("mmr@k=³", "whole number"),
-        ("mmr@tokens=140%", "between 0 and 1"),
-        ("mmr@encoder=", "must be a name"),
-        ("navigator@sufficiency=90", "between 0 and 1"),
-        ("navigator@sufficiency=nan", "between 0 and 1"),
-        ("navigator@sufficiency=0", "above 0"),
+        *(("@k=3", "names no strategy"), ("mmr@size=3", "unknown option 'size'")),
+        *(("mmr@lambda=2", "between 0 and 1"), ("mmr@lambda=x", "lambda cannot be 'x'")),
+        *(("mmr@k=-1", "whole number"), ("mmr@k=³", "whole number"), ("mmr@tokens=140%", "between 0 and 1")),
+        *(("mmr@encoder=", "must be a name"), ("navigator@sufficiency=90", "between 0 and 1")),
+        *(("navigator@sufficiency=nan", "between 0 and 1"), ("navigator@sufficiency=0", "above 0")),
         ("navigator@sufficiency=high", "sufficiency cannot be 'high'"),
         ("mmr@sufficiency=0.9", "mmr does not estimate sufficiency or read notes, only navigator and lean"),
         ("mmr@notes=asks", "mmr does not estimate sufficiency or read notes, only navigator and lean do"),
@@ -99,12 +91,9 @@ def test_a_wrong_label_is_explained(label: str, told: str) -> None:
 @pytest.mark.parametrize(
     ("label", "nodes", "budget"),
     [
-        ("mmr", 150, (None, None)),
-        ("mmr@boundary=80", 80, (20, None)),
-        ("mmr@boundary=80", 81, (60, None)),
-        ("mmr@boundary=80,k=5", 81, (5, None)),
-        ("mmr@tokens=40%", 50, (ALL_NODES, 400)),
-        ("mmr@k=10,tokens=1500", 50, (10, 1500)),
+        *(("mmr", 150, (None, None)), ("mmr@boundary=80", 80, (20, None))),
+        *(("mmr@boundary=80", 81, (60, None)), ("mmr@boundary=80,k=5", 81, (5, None))),
+        *(("mmr@tokens=40%", 50, (ALL_NODES, 400)), ("mmr@k=10,tokens=1500", 50, (10, 1500))),
         ("navigator@sufficiency=0.9", 50, (None, None)),
     ],
 )

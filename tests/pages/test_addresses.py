@@ -62,6 +62,7 @@ def test_lines_name_every_node_that_they_touch(quick_pager: SkillPager) -> None:
     assert find_nodes(index, ["L4"]) == find_nodes(index, ["l3"]) == find_nodes(index, ["L1-3"]) == [0]
     assert find_nodes(index, ["L4-6"]) == find_nodes(index, ["L4-L6"]) == [0, 1]
     assert find_nodes(index, ["L7-9", "L5-6"]) == [1, 2]
+    assert quick_pager.expand(index, "L4-6").nodes == ()  # a part of each
     with pytest.raises(NodeNotFoundError):
         find_nodes(index, ["L5"])
     with pytest.raises(NodeNotFoundError):
@@ -88,11 +89,8 @@ SECTIONS = (
 @pytest.mark.parametrize(
     ("section", "texts"),
     [
-        ("Top", ["One.", "Two.", "Three.", "Four.", "Five."]),
-        ("set  UP", ["Two.", "Three.", "Five."]),
-        ("Top > Set up", ["Two.", "Three."]),
-        ("Use > Set up", ["Five."]),
-        ("If a > b", ["Three."]),
+        *(("Top", ["One.", "Two.", "Three.", "Four.", "Five."]), ("set  UP", ["Two.", "Three.", "Five."])),
+        *(("Top > Set up", ["Two.", "Three."]), ("Use > Set up", ["Five."]), ("If a > b", ["Three."])),
     ],
 )
 def test_a_section_is_what_stands_under_its_heading(
@@ -105,19 +103,19 @@ def test_a_section_is_what_stands_under_its_heading(
 @pytest.mark.parametrize(
     ("address", "shown"),
     [
-        ("L1-2", "# Top\n\n"),
-        ("SKILL.md:L8-9", "\n### If a > b\n"),
-        ("L13-99", "## Use\n"),
-        ("L5,", "## Set up\n"),
-        ("L1-3", "# Top\n\nOne.\n"),
+        *(("L1-2", "# Top\n\n"), ("SKILL.md:L8-9", "\n### If a > b\n"), ("L13-99", "## Use\n")),
+        *(("L5,", "## Set up\n"), ("L1-3", "# Top\n\nOne.\n")),
     ],
 )
 def test_lines_are_shown_as_they_are(quick_pager: SkillPager, address: str, shown: str) -> None:
     index = quick_pager.index(skill_from_files([("SKILL.md", SECTIONS[: SECTIONS.index("\nFour.")])]))
     assert quick_pager.expand(index, address, style="plain").text == shown
-    inner = quick_pager.expand(index, "L10-13")
-    assert inner.text == "[file: SKILL.md]\n\n## Set up\n\n### If a > b\n\n\nThree.\n\n## Use\n"
-    assert inner.nodes == index.nodes[2:3]
+    source = SECTIONS.splitlines(keepends=True)
+    for first, last, above, node in (10, 13, "### If a > b\n\n", 2), (9, 13, "", 2), (6, 11, "", 1):
+        inner = quick_pager.expand(index, f"L{first}-{last}")
+        here = "".join(source[first - 1 : last])
+        assert inner.text == f"[file: SKILL.md]\n\n## Set up\n\n{above}{here}"
+        assert inner.nodes == index.nodes[node:3]
 
 
 @pytest.mark.parametrize("address", ["L99", "L0-2", "none.md:L1"])
@@ -139,8 +137,9 @@ def test_a_title_is_an_address_too(quick_pager: SkillPager) -> None:
 def test_a_section_that_is_not_there_lists_those_that_come_close(
     quick_pager: SkillPager, section: str
 ) -> None:
+    eight = SECTIONS + "".join(f"\n## Part {number}\n\nMore.\n" for number in "1234")
     with raises(NodeNotFoundError):
-        find_nodes(quick_pager.index(SECTIONS), [section])
+        find_nodes(quick_pager.index(eight), [section])
 
 
 def test_a_skill_may_have_no_nodes_or_no_sections(quick_pager: SkillPager) -> None:
@@ -148,3 +147,4 @@ def test_a_skill_may_have_no_nodes_or_no_sections(quick_pager: SkillPager) -> No
         with raises(NodeNotFoundError):
             find_nodes(quick_pager.index(text), [address])
     assert not quick_pager.expand("# Only\n\n## Headings\n", "L1").complete
+    assert quick_pager.expand("Just text.\n", "SKILL.md").complete

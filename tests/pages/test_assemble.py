@@ -22,7 +22,7 @@ from skillpager.pages.assemble import (
     make_whole,
 )
 from skillpager.pages.render import PageRenderer
-from skillpager.pages.short_answer import LEAST_FOR_PAGE
+from skillpager.pages.short_answer import LEAST_FOR_PAGE, MAX_TOKENS
 from skillpager.settings import Settings
 from skillpager.strategies import Full
 from skillpager.types import Budget, Page, PageOptions, Pick, Query, Selection, SkillIndex, Style, TokenMeter
@@ -40,9 +40,11 @@ class Picks:
 
     def __init__(self, *ordinals: int) -> None:
         self.ordinals = ordinals
+        self.budgets: list[Budget] = []
         self.meters: list[TokenMeter] = []
 
     def select(self, index: SkillIndex, query: Query, *, budget: Budget, meter: TokenMeter) -> Selection:
+        self.budgets.append(budget)
         self.meters.append(meter)
         picks = tuple(
             Pick(index.nodes[ordinal], rank, 0.0, 0.0, 0.0, 0, 0, self.chance(rank))
@@ -70,12 +72,20 @@ class Estimates(Picks):
 
 
 class Doubts(Estimates):
-    """The same, of a skill that hardly covers the query."""
+    """The same, of a skill that hardly covers the query and has variants."""
 
-    covered = 0.3
+    covered, variants = 0.3, {"refs": ["x"]}
 
     def select(self, index: SkillIndex, query: Query, *, budget: Budget, meter: TokenMeter) -> Selection:
-        return replace(super().select(index, query, budget=budget, meter=meter), covered=self.covered)
+        selection = super().select(index, query, budget=budget, meter=meter)
+        return replace(selection, covered=self.covered, variants=self.variants)
+
+
+class Tens(Words):
+    """Counts tens of words: a page may have more of them than its parts."""
+
+    def count(self, text: str) -> int:
+        return super().count(text) // 10
 
 
 @pytest.fixture(scope="module")
@@ -172,18 +182,28 @@ def test_the_last_picks_go_until_the_page_is_within_its_ceiling(
     assert make_page(page_renderer, Picks(*order), QUERY, Budget(4, limit)).sufficiency is None
 
 
-def test_what_a_page_says_of_a_skill_that_hardly_covers_the_query_counts(index: SkillIndex) -> None:
-    page_renderer, strategy, whole = renderer(index), Doubts(3), Picks(*range(6))
-    doubtful = Selection("", "", (), (), Budget(), covered=0.3)
-    notice = page_renderer.frame_tokens(doubtful) - page_renderer.frame_tokens()
-    few, most = make_page(page_renderer, strategy, QUERY, Budget(4, 50)), index.full_tokens + notice
-    assert (notice, shown(few), few.least_tokens) == (10, [], page_renderer.render([3]).tokens + notice)
-    assert strategy.meters[-1].tokens == PageMeter(page_renderer, doubtful).tokens
+def test_what_a_page_says_of_a_skill_and_its_variants_counts() -> None:
+    index = index_of(TEXT, words("Golf", 40))
+    page_renderer, strategy, whole = renderer(index), Doubts(3), Picks(*range(7))
+    assert "lines]\n\n[Variants: x; this" in make_page(page_renderer, Doubts(6), QUERY, Budget()).text
+    notice, variants, alone = 10, 14, PageMeter(page_renderer).tokens
+    few, most = make_page(page_renderer, strategy, QUERY, Budget(4, 50)), index.full_tokens + 2 + notice
+    assert (shown(few), few.least_tokens) == ([], page_renderer.render([3]).tokens + notice + variants)
+    assert strategy.meters[-1].tokens == alone + notice + variants
+    tens = PageRenderer(index_of(TEXT, words("Golf", 45), counter=Tens()), Tens())
+    least = make_page(tens, Doubts(6), QUERY, Budget(max_tokens=0)).least_tokens
+    assert least == make_page(tens, Doubts(6), QUERY, Budget()).tokens
     page = make_page(page_renderer, strategy, QUERY, Budget(4, most, fill=True), whole=whole)
     assert (page.complete, page.tokens, page.covered) == (True, most, 0.3)
-    assert whole.meters[-1].tokens == PageMeter(page_renderer, doubtful).tokens
+    assert whole.meters[-1].tokens == alone + notice
     less = make_page(page_renderer, strategy, QUERY, Budget(4, most - 1, fill=True), whole=whole)
     assert (shown(less), less.selection and less.selection.budget.max_tokens) == ([3], most - 1)
+    every, room = Doubts(*range(7)), page_renderer.frame_tokens() + variants + most
+    for limits in Budget(7, most), Budget(7, most, fill=True):
+        selection = make_page(page_renderer, every, QUERY, limits).selection
+        assert selection is not None
+        assert selection.budget == limits
+    assert every.budgets == [Budget(7), Budget(7), Budget(7, room, fill=True)]
 
 
 def test_what_is_most_probably_not_covered_gets_a_short_answer() -> None:
@@ -198,6 +218,8 @@ def test_what_is_most_probably_not_covered_gets_a_short_answer() -> None:
     strategy.covered = LEAST_FOR_PAGE - 0.001
     short = make_page(page_renderer, strategy, QUERY, Budget(), hint="ask anew")
     assert "to read lines: show x L5; ask anew]\n\nskill\nSections: One; Two\n" in short.text
+    as_short = renderer(index_of("\n\n".join(words(name, MAX_TOKENS // 2) for name in NAMES[:2])))
+    assert make_page(as_short, strategy, QUERY, Budget(), hint="ask anew").nodes
 
 
 def test_a_short_answer_names_as_many_sections_as_fit() -> None:
@@ -211,11 +233,11 @@ def test_a_short_answer_names_as_many_sections_as_fit() -> None:
         short = make_page(page_renderer, strategy, QUERY, Budget(max_tokens=least + more), hint="ask")
         assert short.text.endswith(f"{head}Sections: {sections}\n" if sections else head)
     less = make_page(page_renderer, strategy, QUERY, Budget(max_tokens=least - 1), hint="ask")
-    assert (less.text, less.least_tokens) == ("", least)
+    assert (less.text, less.least_tokens, less.covered) == ("", least, strategy.covered)
     # one that is longer by itself than others may be
     long = make_page(page_renderer, strategy, QUERY, Budget(), hint="ask " * 150)
     same = make_page(page_renderer, strategy, QUERY, Budget(max_tokens=long.tokens), hint="ask " * 150)
-    assert same.text == long.text
+    assert same.text == long.text > ""
 
 
 def test_a_page_that_shows_everything_suffices_and_one_without_picks_does_not(index: SkillIndex) -> None:

@@ -31,6 +31,7 @@ MANY = [
 @pytest.mark.parametrize(
     ("files", "mark"),
     [
+        (SIX, "; c.md; d.md: 1; e.md: 2; f.md: 3]"),
         (SIX[:3], "[…#1 3 files: a.md: Errors; b.md: x ) y; c.md]"),
         ([("a].md", "x" * 60)], f'[…#1 1 files: "a].md": {"x" * 49}…]'),
         (MANY, "[…#1 9 files: go/deep/ (4: 0.md, 1.md, 2.md, …); ts/ (3: 0.md, 1.md, 2.md); (2: b.md, c d.md)]"),
@@ -70,7 +71,7 @@ def test_a_line_introduces_what_is_below(
 
 def skill_of(*texts: str) -> list[tuple[str, str]]:
     """Return a SKILL.md that mentions a file for each text."""
-    lines = "".join(f"- `refs/{n}.md`: read this for part {n}.\n" for n in range(len(texts)))
+    lines = "".join(f"- `refs/{n}.md`: XML of part {n}.\n" for n in range(len(texts)))
     files = [(f"refs/{n}.md", text) for n, text in enumerate(texts)]
     return [("SKILL.md", f"# S\n\nRead:\n\n{lines}"), *files]
 
@@ -86,11 +87,20 @@ def test_files_left_out_in_a_row_have_one_mark(quick_pager: SkillPager) -> None:
     assert mark == "[… 8 files: refs/ (8: 0.md, 1.md, 2.md, …)]"
     text = PageRenderer(index, quick_pager.token_counter).render([last - 6]).text
     (_, mark) = re.findall(r"^\[… .* files: .*\]$", text, re.MULTILINE)
-    words = "(also in AGENTS.md); File 6; read this for part 6"
+    words = "(also in AGENTS.md); File 6; XML of part 6"
     assert mark.startswith(f"[… 3 files: refs/6.md: {words}; refs/7.md: File 7; ")
     gathered = replace(index.skill.files[-1], path="ALL.md", same_as="refs/")
     index = replace(index, skill=replace(index.skill, files=(*index.skill.files, gathered)))
+    assert words_of_files(index)["SKILL.md"] == "S"
     assert words_of_files(index)["refs/0.md"].startswith("(also in ALL.md); File 0; ")
+
+
+@pytest.mark.parametrize(("first", "mark"), [("One.", ""), ("One.\n\nTwo.", "[… L3]\n\n")])
+def test_the_rest_of_the_first_file_has_its_own_mark(quick_pager: SkillPager, first: str, mark: str) -> None:
+    texts = {"SKILL.md": first, **{f"{name}.md": f"# {name}\n\n{'Text. ' * 50}" for name in "ABC"}}
+    index = quick_pager.index(skill_from_files([*texts.items()]))
+    text = PageRenderer(index, quick_pager.token_counter).render([0]).text
+    assert text.endswith(f"One.\n\n{mark}[… 3 files: A.md: A; B.md: B; C.md: C]\n")
 
 
 @settings(max_examples=40, deadline=None)
@@ -106,18 +116,19 @@ def test_every_page_of_many_files_says_what_it_left_out(
 
 def test_every_line_of_every_file_can_be_read(quick_pager: SkillPager) -> None:
     files = [*skill_of(*TEXTS), ("AGENTS.md", TEXTS[0]), ("two words.md", "Text.\n")]
-    files += [("only.md", "# Only a title"), ("x.md", "\n    x = 1")]
+    files += [("XML.md", "# Only a title"), ("x.md", "\n    x = 1")]
     index = quick_pager.index(skill_from_files(files))
     for path, text in files:
         shown = quick_pager.expand(index, path).text
         assert all(line in shown for line in text.splitlines())
     both, lines = (quick_pager.expand(index, named) for named in ("refs/1.md AGENTS.md", "refs/1.md:L1-9"))
-    assert both.nodes == lines.nodes
+    assert quick_pager.expand(index, ["AGENTS.md", "refs/1.md"]).nodes == both.nodes == lines.nodes
     copy = quick_pager.expand(index, "AGENTS.md:L3-5")
     assert copy.text == "[file: AGENTS.md, same text as refs/0.md]\n\nFirst of 0.\n\n## Part\n"
     assert quick_pager.expand(index, "AGENTS.md:L3-5", style="plain").text == "First of 0.\n\n## Part\n"
     short = quick_pager.expand(index, "AGENTS.md", max_tokens=25)
     assert short.tokens <= 25
+    assert "File" not in quick_pager.expand(index, "AGENTS.md", max_tokens=1).text
     assert copy.text.startswith(short.text[:40])
     whole = quick_pager.whole(index).text
     assert "\n[file: AGENTS.md, same text as refs/0.md]\n\n[file: " in whole

@@ -90,6 +90,7 @@ def test_nodes_of_the_first_file(index: SkillIndex) -> None:
 
 
 def test_a_file_that_a_mark_names_is_not_named_again(index: SkillIndex) -> None:
+    assert renderer(index).render(range(8)).text.startswith(legend("n8"))
     assert renderer(index).render([0, 7, 8]).text == (
         legend("L10-22")
         + f"# Top\n\n{ALPHA}\n\n"
@@ -137,9 +138,9 @@ def test_the_whole_is_every_file_without_front_matter(index: SkillIndex) -> None
     assert plain == "\n\n".join(node.text for node in index.nodes)
 
 
-@pytest.mark.parametrize("text", ["One.", "\n\nOne.\n\n\n", "---\nname: skill\n---\r\n\r\nOne.\r\n"])
+@pytest.mark.parametrize("text", ["X = X", "\n\nX = X\n\n\n", "---\nname: skill\n---\r\n\r\nX = X\r\n"])
 def test_the_whole_ends_with_one_line_break(text: str) -> None:
-    assert renderer(index_of(text)).render([0]).text == "One.\n"
+    assert renderer(index_of(text)).render([0]).text == "X = X\n"
 
 
 def test_the_whole_keeps_the_blanks_at_its_ends() -> None:
@@ -347,12 +348,14 @@ def test_parts_without_a_heading_are_named_by_what_introduces_them() -> None:
     parts = ["**Backups**", ECHO, f"To restore:\n\n{items}", f"The *limits*:\n\n| a | b |\n|---|---|\n{rows}"]
     index = index_of(f"# T\n\n## Shown\n\n{ALPHA}\n\n" + "\n\n".join(parts) + f"\n\n## Next\n\n{ECHO}\n")
     assert renderer(index).render([0]).text.endswith(": Backups; To restore; The *limits; Next]\n")
+    index = index_of(f"# T\n\n{ALPHA}\n\n" + "\n\n".join(f"**{part}**\n\n{ECHO}" for part in "ABCDE"))
+    assert renderer(index).render([0]).text.endswith(": A; B; C; D; …]\n")
 
 
 @pytest.mark.parametrize(
     ("line", "count", "named"),
     [
-        *(("# Go on.", 30, ": Go on.; Late; Next"), ("# Go on.", 23, ": Go on.; Late; Next")),
+        *(("# Xs go.", 30, ": Xs go.; Late; Next"), ("# Go on.", 23, ": Go on.; Late; Next")),
         *(("# Go on.", 22, ": Late; Next"), ("# Go on.", 5, ": Late; Next")),
         *(("# Go on.", 4, ": Next"), ("---", 30, ": Late; Next")),
     ],
@@ -382,7 +385,7 @@ def test_the_legend_is_priced_as_that_of_a_page_with_all_but_one_node(text: str)
 
 
 def test_a_skill_without_nodes_takes_no_tokens() -> None:
-    empty = renderer(index_of("---\nname: none\n---\n"))
+    empty = renderer(index_of("---\nname: none\n---\n"), style=Style.XML)
     assert (empty.frame_tokens(), empty.gap_tokens, PageMeter(empty).tokens) == (0, 0, 0)
     assert renderer(index_of("One.")).gap_tokens == 0
 

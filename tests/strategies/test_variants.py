@@ -109,6 +109,8 @@ def test_nothing_is_told_of_variants_below_a_folder_that_is_left_out(hashing_pag
 
 
 def test_the_names_of_folders_cannot_end_the_mark_of_variants() -> None:
-    mark = variants_mark("p/a; all", ["p/b], or: c", 'p/say "d"', *(f"p/{n}" for n in range(12))], "#1")
-    shown = r'"b], or: c", "say \"d\"", 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, …; this page shows "a; all"'
+    names = ["b], or: ç", 61 * "d", 'say "d"', *map(str, range(12))]
+    mark = variants_mark("p/a; all", [f"p/{name}" for name in names], "#1")
+    shown = rf'"b], or: ç", {59 * "d"}…, "say \"d\"", 0, 1, 2, 3, 4, 5, 6, 7, 8, …; this page shows "a; all"'
     assert mark == f"[Variants#1: {shown}. Name another in the query to read it.]"
+    assert "…" not in variants_mark("a", [*"bcdefghijklm"], "")
