@@ -160,7 +160,10 @@ def test_max_tokens_stays_a_hard_ceiling(
     for page in (
         quick_pager.page(index, "what to do", max_tokens=limit, style=style),
         quick_pager.whole(index, max_tokens=limit, style=style),
-        quick_pager.expand(index, ["n0", "n2-n4"], max_tokens=limit, style=style),
+        *(
+            quick_pager.expand(index, each, max_tokens=limit, style=style)
+            for each in (["n0", "n2-n4"], "SKILL.md", "L1-9")
+        ),
     ):
         assert page.tokens == count(page.text) <= limit
 

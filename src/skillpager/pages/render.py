@@ -136,7 +136,7 @@ class PageRenderer:
         above = [each for node in here[:1] for span, each in self._above(node) if span.end_line < first]
         named = f"{notice_of(self.tag)}{file_mark(file.path, self.tag, file.same_as)}\n\n{''.join(above)}"
         lines = _LINE.findall(file.text)[first - 1 : last]
-        text = ("" if self.style is Style.PLAIN else named) + "".join(lines)
+        text = ("" if self.style is Style.PLAIN or not numbers else named) + "".join(lines)
         whole = tuple(n.ordinal for n in here if first <= n.span.start_line and n.span.end_line <= last)
         page = self._page([], [_Joint(text, filled=whole)], None)
         return page if whole else replace(page, complete=False)
