@@ -76,8 +76,7 @@ def test_evidence_becomes_records_with_provenance(tmp_path: Path) -> None:
 
 def test_documents_are_kept_to_the_byte_without_a_manifest_too(tmp_path: Path) -> None:
     text = "\ufeff# Knots\r\n\r\nPull.\r\nAgain.\n\r\n\t\r\nEnd"
-    folder = _annotated(tmp_path / "data", text, types=[], queries=[])
-    [skill], [] = read_evidence(folder)
+    [skill], [] = read_evidence(_annotated(tmp_path / "data", text, types=[], queries=[]))
     assert skill.files == (("SKILL.md", text),)
     assert skill.source == {"sha256": hashlib.sha256(text.encode()).hexdigest()}
 

@@ -109,8 +109,7 @@ def test_an_answer_that_is_no_list_is_asked_for_again(
     skill: Path, env: dict[str, str], openai_server: OpenAIServer
 ) -> None:
     openai_server.script(completion("Sorry!"), completion('{"nodes": 3}'))
-    ran = enrich(skill, env)
-    assert ran.code == 0
+    assert enrich(skill, env).code == 0
     assert len(openai_server.asked) == 4
 
 

@@ -172,8 +172,7 @@ def test_no_name_of_a_skill_or_folder_speaks_in_our_place(tmp_path: Path) -> Non
 
 
 def test_a_session_is_shown_a_part_once(env: dict[str, str]) -> None:
-    first = hook({"prompt": QUERY, "session_id": "one"}, env=env)
-    assert PAGE_LINE in context_of(first)
+    assert PAGE_LINE in context_of(hook({"prompt": QUERY, "session_id": "one"}, env=env))
     assert hook({"prompt": QUERY, "session_id": "one"}, env=env).out == ""
     assert PAGE_LINE in context_of(hook({"prompt": QUERY, "session_id": "two"}, env=env))
 

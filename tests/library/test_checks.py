@@ -243,7 +243,6 @@ def test_each_pair_is_told_once_and_the_nearest_by_name() -> None:
 
 def test_stubs_are_left_out_and_linked_skills_checked_once(tmp_path: Path) -> None:
     skill(tmp_path / "a", more='metadata: {"skillpager.stub-of": "/elsewhere"}\n')
-    file = skill(tmp_path / "b")
-    (tmp_path / "c").symlink_to(file.parent)
+    (tmp_path / "c").symlink_to(skill(tmp_path / "b").parent)
     checked = check_library([tmp_path, tmp_path])
     assert (checked.skills, checked.findings) == (1, ())

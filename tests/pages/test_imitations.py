@@ -156,14 +156,11 @@ def test_max_tokens_stays_a_hard_ceiling(
     quick_pager: SkillPager, parts: list[str], limit: int, style: Style
 ) -> None:
     index = index_of(quick_pager, "\n\n".join(parts))
-    count = quick_pager.token_counter.count
+    count, asked = quick_pager.token_counter.count, (["n0", "n2-n4"], "SKILL.md", "L1-9")
     for page in (
         quick_pager.page(index, "what to do", max_tokens=limit, style=style),
         quick_pager.whole(index, max_tokens=limit, style=style),
-        *(
-            quick_pager.expand(index, each, max_tokens=limit, style=style)
-            for each in (["n0", "n2-n4"], "SKILL.md", "L1-9")
-        ),
+        *(quick_pager.expand(index, each, max_tokens=limit, style=style) for each in asked),
     ):
         assert page.tokens == count(page.text) <= limit
 

@@ -191,8 +191,7 @@ def test_an_estimate_is_no_exact_count() -> None:
 
 
 def test_what_the_reader_has_is_a_gap_of_its_own(index: SkillIndex) -> None:
-    had = renderer(index).knowing(frozenset({1, 2, 7}))
-    page = had.render([0])
+    page = renderer(index).knowing(frozenset({1, 2, 7})).render([0])
     assert page.text == (
         legend("L14-22")
         + f"# Top\n\n{ALPHA}\n\n"

@@ -54,8 +54,7 @@ def test_boundaries(text: str, expected: list[str]) -> None:
 
 def test_a_long_text_is_cut_in_windows_without_losing_boundaries() -> None:
     sentence = "This sentence stands in a very long paragraph. "
-    starts = sentence_starts(sentence * 3000)
-    assert starts == [number * len(sentence) for number in range(3000)]
+    assert sentence_starts(sentence * 3000) == [number * len(sentence) for number in range(3000)]
 
 
 @pytest.mark.parametrize(("length", "starts"), [(3_000, [0]), (WINDOW, [0]), (WINDOW + 1, [0, WINDOW // 2])])

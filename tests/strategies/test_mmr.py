@@ -63,8 +63,7 @@ def test_the_dynamic_budget_is_the_papers(count: int, expected: int) -> None:
 
 def test_a_node_that_does_not_fit_is_skipped_for_a_smaller_one() -> None:
     rows = np.array([[1, 0], [0.9, 0.435889894], [0.8, 0.6]], dtype=np.float32)
-    index = index_with(rows, tokens=[10, 90, 10])
-    selection = run(Mmr(1.0), index, rows[0], max_tokens=30)
+    selection = run(Mmr(1.0), index_with(rows, tokens=[10, 90, 10]), rows[0], max_tokens=30)
     assert ordinals(selection) == [0, 2]
     assert [(skip.node.ordinal, skip.reason) for skip in selection.skipped] == [(1, SkipReason.MAX_TOKENS)]
 
