@@ -144,8 +144,7 @@ def test_text_paths_skills_and_indexes_are_all_skills(pager: SkillPager) -> None
 
 
 def test_expand_is_a_page_fault(pager: SkillPager) -> None:
-    context = pager.page(BACKUP, QUERY)
-    omission = max(context.omitted, key=lambda omission: omission.tokens)
+    omission = max(pager.page(BACKUP, QUERY).omitted, key=lambda omission: omission.tokens)
     fault = pager.expand(BACKUP, f"{omission.nodes[0]}-{omission.nodes[-1]}")
     assert tuple(node.id for node in fault.nodes) == omission.nodes
     lines = pager.expand(BACKUP, [f"L{omission.start_line}-{omission.end_line}"])

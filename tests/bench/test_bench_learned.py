@@ -281,8 +281,7 @@ def test_shipped_models_are_known_in_folders_that_note_nothing(
 
 
 def test_documents_are_recognised_by_their_words(tmp_path: Path) -> None:
-    folder = write_evidence_folder(tmp_path / "samples", *SAMPLES)
-    skills, _ = read_evidence(folder)
+    skills, _ = read_evidence(write_evidence_folder(tmp_path / "samples", *SAMPLES))
     write_learned_from(tmp_path / "tuned", skills[0].digests)
     text = skills[0].text
     body = text.split("---\n", 2)[2]

@@ -226,8 +226,7 @@ def test_descriptions_that_are_told_apart_by_their_words_do_not_overlap(texts: l
 
 def test_a_second_skill_for_the_same_product_takes_the_queries_of_the_first() -> None:
     text = "Automate svix tasks. Always search tools first for current schemas."
-    texts = [("svix-automation", text), ("automation", text)]
-    (problem,) = overlaps(texts)
+    (problem,) = overlaps([("svix-automation", text), ("automation", text)])
     assert problem.startswith(
         "the description is nearly that of 'automation' in /skills/automation/SKILL.md (0.9"
     )

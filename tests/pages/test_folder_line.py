@@ -72,7 +72,7 @@ def test_a_variable_is_named_without_its_braces(hashing_pager: SkillPager, tmp_p
 
 # ---- the files there that the nodes mention
 
-SIZES = {"scripts/fill.py": 2_001, "schema.json": 412_000, "a/x.yml": 9, "b/x.yml": 9, "no.txt": 0, "b/_run.sh": 1}  # fmt: skip
+SIZES = {"scripts/fill.py": 2_001, "schema.json": 412_000, "a/x.yml": 9, "b/x.yml": 9, "no.txt": 0, "b/_run.sh": 1, "bin/X": 3_999, "y" * 97 + ".sh": 9}  # fmt: skip
 SIZES |= {f"of/n{number}.sh": 1_000 * number for number in range(1, 9)}
 ODD = [".env", "my files/my.sh", "hid\u200bden.sh", "x" * 98 + ".sh", "other/SKILL.md", "other/its.sh"]
 
@@ -91,8 +91,8 @@ def skill_at(folder: Path, text: str, sizes: dict[str, int]) -> Path:
         ("Run `scripts/fill.py`, **fill.py**, [it](./scripts/fill.py), <dir>/scripts/fill.py.", "scripts/fill.py 3 kB"),
         ("Run {base}/scripts/fill.py with\nschema.json!", "schema.json 412 kB, scripts/fill.py 3 kB"),
         ("no.txt then b/_run.sh", "b/_run.sh 1 kB, no.txt 0 kB"),
-        ("b/x.yml, no x.yml", "b/x.yml 1 kB"),
-        (" ".join(SIZES), f"schema.json 412 kB, {', '.join(f'of/n{n}.sh {n} kB' for n in (8, 7, 6, 5, 4))}, and 8 more"),
+        ("b/x.yml, no x.yml, **fill.py**, bin/X", "bin/X 4 kB, scripts/fill.py 3 kB, b/x.yml 1 kB"),
+        (" ".join(SIZES), f"schema.json 412 kB, {', '.join(f'of/n{n}.sh {n} kB' for n in (8, 7, 6, 5, 4))}, and 10 more"),
         ("scripts/ scripts/* *.json {x}.py </w> x.yml fill.pyc Xschema.json a.md https://x.y/schema.json gone.py", ""),
         ("link.json up/schema.json out.txt .env my.sh other/its.sh " + " ".join(ODD), ""),
     ],
@@ -113,24 +113,35 @@ def filling(tmp_path: Path) -> Path:
     """A skill whose two files mention different files."""
     texts = [f"{'It takes long. ' * 20}\n\nTo {n}, run `../s/{n}.sh`.\n" for n in ("fill", "merge")]
     text = f"{texts[0]}\n## More\n\n{'More is not needed. ' * 20}See <skill_content.sh.\n"
-    folder = skill_at(tmp_path / "s", text, {"s/fill.sh": 1, "s/merge.sh": 1_001, "<skill_content.sh": 0})
-    (folder / "refs").mkdir()
-    (folder / "refs/m.md").write_text(texts[1])
+    sizes = {
+        "s/fill.sh": 1,
+        "refs/s/merge.sh": 1_001,
+        "refs/x/m.md": 0,
+        "s/merge.sh": 9,
+        "<skill_content.sh": 0,
+    }
+    folder = skill_at(tmp_path / "s", text, sizes)
+    (folder / "refs/x/m.md").write_text(texts[1])
     return folder
 
 
-def test_files_that_omitted_nodes_mention_are_not_named(hashing_pager: SkillPager, filling: Path) -> None:
+def test_files_that_omitted_nodes_mention_are_not_named(
+    hashing_pager: SkillPager, filling: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     index = hashing_pager.index(filling)
     for style, part_tag in ("marked", None), ("xml", None), ("marked", ""), ("plain", None):
         renderer = hashing_pager.renderer(index, style, folder=True, part_tag=part_tag)
         bare = renderer.render([index.nodes[-1].ordinal])
         named = renderer.name_files(bare, None)
-        words = "" if style == "plain" else " (s/merge.sh 2 kB)"
+        words = "" if style == "plain" else " (refs/s/merge.sh 2 kB)"
         assert named.text == bare.text.replace(f"{filling}. ", f"{filling}{words}. ")
         # under a limit, the room that a part leaves is for the next
         assert renderer.name_files(bare, 10_000) == (bare if part_tag == "" else named)
+    assert " kB" not in hashing_pager.whole(filling).text
     body = hashing_pager.whole(filling, folder=True, scope="body").text
     assert f"{filling} (s/fill.sh 1 kB, <skill_content.sh 0 kB)]" in body
+    monkeypatch.setattr("skillpager.parsing.folder.MAX_SEARCHED", 1)
+    assert f"{filling} (<skill_content.sh 0 kB)]" in hashing_pager.whole(filling, folder=True).text
 
 
 def test_names_take_only_room_that_is_left(hashing_pager: SkillPager, filling: Path) -> None:
@@ -142,7 +153,9 @@ def test_names_take_only_room_that_is_left(hashing_pager: SkillPager, filling: P
         return made + [hashing_pager.whole(filling, max_tokens=n, folder=True, style="xml") for n in limits]
 
     named, shown = pages(), set[str]()
+    assert hashing_pager.whole(filling, max_tokens=named[-1].tokens, folder=True, style="xml") == named[-1]
     shutil.rmtree(filling / "s")
+    shutil.rmtree(filling / "refs/s")
     (filling / "<skill_content.sh").rename(filling / "other.sh")
     for bare, page, limit in zip(pages(), named, limits * 2, strict=True):
         words = "".join(re.findall(rf"{filling}( \([^)]*\))", page.text))
@@ -151,7 +164,7 @@ def test_names_take_only_room_that_is_left(hashing_pager: SkillPager, filling: P
         assert page == replace(bare, text=page.text, tokens=hashing_pager.token_counter.count(page.text))
         assert page.tokens <= limit
     more = ("s/fill.sh 1 kB, &lt;skill_content.sh 0 kB", "s/fill.sh 1 kB, and 1 more", "and 2 more")
-    assert {"", " (s/merge.sh 2 kB)", *(f" (s/merge.sh 2 kB, {each})" for each in more)} <= shown
+    assert {"", " (refs/s/merge.sh 2 kB)", *(f" (refs/s/merge.sh 2 kB, {each})" for each in more)} <= shown
 
 
 def test_a_file_that_is_gone_meanwhile_is_not_named(

@@ -67,6 +67,7 @@ CASES: dict[str, list[tuple[str, list[str]]]] = {
         ("步骤：\n\n- 甲\n- 乙", ["步骤：\n\n- 甲", "- 乙"]),
         ("- outer:\n  - inner\n- next", ["- outer:\n  - inner", "- next"]),
         ("- first:\n- second", ["- first:", "- second"]),
+        ("- first:\n\nText.", ["- first:", "Text."]),
         ("Look:\n\n# Heading\n\nText.", ["Look:", "Text."]),
         ("Look:\n\n---\n\nText.", ["Look:", "Text."]),
         ("The ratio is 1:2. Fine.", ["The ratio is 1:2.", "Fine."]),

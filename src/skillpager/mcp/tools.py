@@ -213,7 +213,7 @@ class ToolCall:
                 f'{lines[:80]!r} is not a range of lines, such as "30-57" or "api.md:30-57".'
             )
         address = f"{match[1]}L{match[2]}-{match[3] or match[2]}" if match else ids or section
-        if asked := verbatim_lines(index, [address]):
+        if asked := verbatim_lines(index, [address], of_nodes=False):
             return self._file(name, asked[0].path, f"{asked[1][0]}-{asked[1][-1]}")
         ordinals = find_nodes(index, [address])
         return self._nodes(index, [index.nodes[ordinal] for ordinal in ordinals])

@@ -52,7 +52,7 @@ def find_nodes(index: SkillIndex, addresses: Sequence[str]) -> list[int]:
 
 
 def verbatim_lines(
-    index: SkillIndex, addresses: Sequence[str], *, of_nodes: bool = False
+    index: SkillIndex, addresses: Sequence[str], *, of_nodes: bool
 ) -> tuple[SourceFile, range] | None:
     """Return file and lines if the only address is a file, or lines without nodes, or `of_nodes`, too."""
     address = addresses[0].strip(" \t\r\n,") if len(addresses) == 1 else ""

@@ -199,7 +199,7 @@ class PageRenderer:
             words += [f"and {len(files) - size} more"] * (size < len(files))
             other._folder = f"{self._folder} ({', '.join(words)})"
             old, new = (each._legend(page.omitted, page.selection, page.nodes) for each in (self, other))
-            text = page.text.replace(self._escaped(old), self._escaped(new), 1)
+            text = page.text.replace(self._escaped(old), self._escaped(new))
             tokens = self.counter.count(text)
             if limit is None or tokens <= limit:
                 return replace(page, text=text, tokens=tokens)
