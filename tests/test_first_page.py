@@ -54,8 +54,7 @@ def test_a_large_skill_has_its_first_page_before_its_index(hashing_pager: SkillP
     assert np.flatnonzero(draft.embeddings.any(axis=1)).size == DRAFT_NODES
     assert draft.embeddings[-1].any(), "the section that answers is embedded"
     again = with_count.index(skill, query=f"{QUERY} in the sensor 7")
-    page = with_count.page(draft, QUERY, max_tokens=300)
-    assert RIGHT.strip() in page.text
+    assert RIGHT.strip() in with_count.page(draft, QUERY, max_tokens=300).text
     full = with_count.index(skill)  # waits for the background
     assert full.embeddings.any(axis=1).all()
     assert with_count.index(skill, query=QUERY) is full

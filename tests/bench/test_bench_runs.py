@@ -41,8 +41,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def plan(tmp_path_factory: pytest.TempPathFactory) -> Plan:
-    settings = Settings(cache_dir=tmp_path_factory.mktemp("cache"))
-    return Plan(run_settings(settings, style="plain"))
+    return Plan(run_settings(Settings(cache_dir=tmp_path_factory.mktemp("cache")), style="plain"))
 
 
 @pytest.fixture(scope="module")

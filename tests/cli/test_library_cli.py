@@ -72,8 +72,7 @@ def test_what_a_skill_says_stays_on_its_line(tmp_path: Path, env: dict[str, str]
     assert done.code == 1
     assert len(done.out.splitlines()) == 2
     assert not {"\x1b", "\u202e"} & set(done.out)
-    as_json = invoke("library", "check", tmp_path / "skills", "--json", env=env)
-    assert "\x1b" not in as_json.out
+    assert "\x1b" not in invoke("library", "check", tmp_path / "skills", "--json", env=env).out
 
 
 @pytest.mark.parametrize(

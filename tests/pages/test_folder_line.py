@@ -113,13 +113,8 @@ def filling(tmp_path: Path) -> Path:
     """A skill whose two files mention different files."""
     texts = [f"{'It takes long. ' * 20}\n\nTo {n}, run `../s/{n}.sh`.\n" for n in ("fill", "merge")]
     text = f"{texts[0]}\n## More\n\n{'More is not needed. ' * 20}See <skill_content.sh.\n"
-    sizes = {
-        "s/fill.sh": 1,
-        "refs/s/merge.sh": 1_001,
-        "refs/x/m.md": 0,
-        "s/merge.sh": 9,
-        "<skill_content.sh": 0,
-    }
+    sizes = {"s/fill.sh": 1, "refs/s/merge.sh": 1_001, "refs/x/m.md": 0, "s/merge.sh": 9}
+    sizes["<skill_content.sh"] = 0
     folder = skill_at(tmp_path / "s", text, sizes)
     (folder / "refs/x/m.md").write_text(texts[1])
     return folder

@@ -11,8 +11,7 @@ from skillpager.parsing.blocks import WINDOW, sentence_starts
 
 def split(text: str) -> list[str]:
     """Return the sentences of `text`, cut at their starts."""
-    starts = [*sentence_starts(text), len(text)]
-    return [text[start:end] for start, end in pairwise(starts)]
+    return [text[start:end] for start, end in pairwise([*sentence_starts(text), len(text)])]
 
 
 @pytest.mark.parametrize(

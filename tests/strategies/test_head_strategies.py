@@ -105,8 +105,7 @@ def test_the_best_section_is_cut_to_its_best_nodes_when_it_is_too_large_alone() 
 
 def test_a_section_that_does_not_fit_the_tokens_is_left_out_whole() -> None:
     rows, query = near(*[0.9] * 8, *[0.5] * 2)
-    index = index_with(rows, tokens=[10] * 10)
-    selection = run(Sections(), index, query, max_tokens=60)
+    selection = run(Sections(), index_with(rows, tokens=[10] * 10), query, max_tokens=60)
     assert ordinals(selection) == [8, 9]
     assert {reasons(selection)[ordinal] for ordinal in range(8)} == {SkipReason.MAX_TOKENS}
 

@@ -47,8 +47,7 @@ def test_redundancy_is_zero_at_the_first_pick_and_negative_cosines_count_afterwa
 
 def test_selection_stops_when_the_best_marginal_is_below_zero() -> None:
     rows = np.array([[1, 0], [1, 0], [0.6, 0.8]], dtype=np.float32)
-    query = np.array([1, 0], dtype=np.float32)
-    selection = run(Mmr(0.3), index_with(rows), query, max_nodes=3)
+    selection = run(Mmr(0.3), index_with(rows), np.array([1, 0], dtype=np.float32), max_nodes=3)
     assert (ordinals(selection), selection.score_kind) == ([0], ScoreKind.MMR_MARGIN)
     assert {skip.reason for skip in selection.skipped} == {SkipReason.NEGATIVE_MARGINAL}
     assert selection.skipped[0].marginal == pytest.approx(0.3 - 0.7)
