@@ -4,7 +4,7 @@ Writes `benchmarks/torture.csv`, a row for each figure; the rows of parts that w
 Exits with 1 if anything failed. The load runs beside the other parts, which run one after the other.
 Everything stays on this machine, and no process is left behind.
 
-    make torture                              about 35 minutes on two cores
+    make torture                              about an hour on two cores
     make torture PART=kills SCALE=0.1         a tenth of one part
     make torture POOL=skills.jsonl.xz         also mutates these skills (JSON lines with a field `skill_md`)
     make torture MINUTES=5                    less load

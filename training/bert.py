@@ -19,7 +19,7 @@ from encoder_graph import EPSILON, HEADS, WIDTH
 # takes up to eight times as long
 PIECES_PER_BATCH = 800
 LENGTH_STEP = 16
-# a processor without AVX-512 emulates bfloat16, seven times as slowly as it computes in single precision
+# without AVX-512 bfloat16 is emulated, and training takes twelve times as long as in single precision
 HALF = torch.backends.cpu.get_cpu_capability().startswith("AVX512")
 MASKED = -1e4
 

@@ -355,7 +355,7 @@ class SkillPager:
             list_nodes: Command that lists every node, for the map to name.
             list_file: Command that makes the map of one file, as `show`.
             file: Return that of this file alone.
-            folder: As for `page`; a list of all nodes names no folder.
+            folder: As for `page`, without files; a list of all nodes names no folder.
             scope: As for `page`.
 
         Raises:

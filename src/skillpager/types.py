@@ -78,8 +78,8 @@ class PageOptions(TypedDict, total=False):
         show: Command that reads omitted lines. The first line of a page names it; the lines follow it, or
             replace `{ids}` in it.
         folder: Whether a line names the skill's folder, if it has other files than those that pages show or
-            its text names the folder as `${CLAUDE_SKILL_DIR}`, and up to six of the files that nodes mention
-            with sizes, but not where skills share a limit of tokens. Style `plain` has no such line.
+            its text names the folder as `${CLAUDE_SKILL_DIR}`, and, with sizes, up to six of its files that
+            the nodes mention; not these where skills share a limit. Style `plain` has no such line.
         force: Whether a query that the skill hardly covers gets a page, too, in place of a short answer.
         hint: What a short answer says of how to get the page nevertheless.
         context: Words about the reader's situation, such as "TypeScript, Linux", no part of the query.

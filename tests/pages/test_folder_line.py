@@ -93,7 +93,7 @@ def skill_at(folder: Path, text: str, sizes: dict[str, int]) -> Path:
         ("no.txt then b/_run.sh", "b/_run.sh 1 kB, no.txt 0 kB"),
         ("b/x.yml, no x.yml, **fill.py**, bin/X", "bin/X 4 kB, scripts/fill.py 3 kB, b/x.yml 1 kB"),
         (" ".join(SIZES), f"schema.json 412 kB, {', '.join(f'of/n{n}.sh {n} kB' for n in (8, 7, 6, 5, 4))}, and 10 more"),
-        ("scripts/ scripts/* *.json {x}.py </w> x.yml fill.pyc Xschema.json a.md https://x.y/schema.json gone.py", ""),
+        ("scripts/ scripts/* *.json {x}.py </w> x.yml fill.pyc Xschema.json a.md https://x.y/schema.json gone.py X.", ""),
         ("link.json up/schema.json out.txt .env my.sh other/its.sh " + " ".join(ODD), ""),
     ],
 )  # fmt: skip

@@ -62,7 +62,7 @@ def parts_of_markdown_it(text: str, parser: MarkdownIt | None = None) -> list[Pa
         "```\na\n```X\n```\u00a0\nb\n``` \t\nc\n",
         "[a]:\n- 'b'\n",
         "x\n- <!-- a\n\n  -->\n  ```\n  b\n  ```\n<!-- c\n-->\nd\n\n<!-- e -->\nf\n\n> <!-- g\n# h -->\n",
-        "> <b>\n***\n> a\n    <p>\n\n> d\n<div>\n\n> e\n```\nf\n```\n\n<http://g.h>\n",
+        "> <b>\n***\n> a\n    <p>\n\n> d\n<div>\n\n> e\n```\nf\n```\n\n<http://g.h>\n\n> ~~~\n> i\n# j\n",
         "a\n> b\n\nc\n<div>\n\n[d]:\n>e\n\n[f]:\n~~~\n~~~\n\n[g]:\n<div>\n",
     ],
 )

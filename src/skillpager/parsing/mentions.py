@@ -66,8 +66,8 @@ def files_meant(text: str, paths: Iterable[str], folder: str) -> set[str]:
     text = " ".join(dict.fromkeys(part for part in text.split() if "/" in part or "." in part))
     named = {path: name for path in paths if (name := posixpath.basename(path)) in text}
     names, endings, found = Names(named), {*named.values()}, set[str]()
-    for word in _WORD.findall(text):
-        if (word := word.rstrip(_ENDS)).rpartition("/")[2].lstrip("*") in endings:  # no pattern or folder
+    for word in (each.rstrip(_ENDS) for each in _WORD.findall(text)):
+        if ("/" in word or "." in word) and word.rpartition("/")[2].lstrip("*") in endings:  # no pattern
             meant = names.meant_by(_BASE.sub("", word), folder)
             found.update(meant if len(meant) == 1 and _WORD.fullmatch(meant[0]) else ())
     return found
