@@ -369,8 +369,7 @@ class PageRenderer:
         """Yield the file name, unless it is named, headings and lead-in that a node needs after a gap."""
         node = self.index.nodes[after]
         previous = self.index.nodes[before] if before != START else None
-        file = previous.span.file if previous else self.index.skill.files[0].path
-        if node.span.file not in (file, named):
+        if node.span.file not in (self.index.skill.files[0].path, named):
             yield f"{file_mark(node.span.file, self.tag)}\n\n"
         yield from (text for span, text in self._above(node) if not covers(previous, span))
 
