@@ -28,12 +28,14 @@ from skillpager.sections import embedded_text, trail_of
 from skillpager.settings import NOTES_FILE
 from skillpager.tokens import count_tokens
 from skillpager.types import (
+    Classification,
     Classifier,
     Encoder,
     FloatArray,
     Fragment,
     Heading,
     Node,
+    NodeType,
     Recipe,
     Skill,
     SkillIndex,
@@ -60,6 +62,8 @@ MAX_KEPT_QUERIES = 1_024
 # a skill with more characters is first indexed for the query at hand: as a whole it takes ten seconds or more
 LARGE_CHARS = 150_000
 DRAFT_NODES = 200  # that such an index embeds
+DRAFT_SECONDS = 2.0  # in which the page of a draft is made, before all is indexed
+NO_VERDICT = Classification(NodeType.CONCEPT, 0.0)  # on what a draft does not embed
 STORE_PAUSE_SECONDS = 60.0  # in which a store that failed is left alone
 
 # cache key and folder: skills of the same text may stand in two folders, or in none
@@ -124,6 +128,7 @@ class IndexCache:
         return draft
 
     def _build_later(self, kept: IndexKey, skill: Skill, builder: "Builder", store: Store) -> None:
+        time.sleep(DRAFT_SECONDS)
         try:
             self.get_or_build(skill, builder, store)
         except SkillPagerError as error:
@@ -255,8 +260,8 @@ class Builder:
             skill: The skill.
             key: Its cache key.
             tiles: Its headings and the fragments that become nodes; those of `split_skill` by default.
-            query: Embed no more than `DRAFT_NODES` nodes, in the sections that share most words with it; the
-                rows of all others are zeros. Empty to embed all.
+            query: Embed and type no more than `DRAFT_NODES` nodes, in the sections that share most words
+                with it; the rows of all others are zeros, and there are no edges. Empty for all.
             known: Embeddings of files, by digest, that need not be computed.
             draft: An index of the same for another query: its tiles and rows need not be made again.
 
@@ -276,9 +281,10 @@ class Builder:
         chosen = likely_fragments(fragments, query) if query else fragments
         old = {file.path: known[file.digest] for file in skill.files if file.digest in known}
         embeddings = rows_of(self.encoder, self.embedded_text, fragments, chosen, old, draft)
-        verdicts = self.classifier.classify(fragments, self._classifier_rows(fragments, chosen, embeddings))
-        if len(verdicts) != len(fragments):
-            raise ValueError(f"{self.classifier.id} gave {len(verdicts)} verdicts on {len(fragments)} nodes")
+        verdicts = self.classifier.classify(chosen, self._classifier_rows(fragments, chosen, embeddings))
+        if len(verdicts) != len(chosen):
+            raise ValueError(f"{self.classifier.id} gave {len(verdicts)} verdicts on {len(chosen)} nodes")
+        of_ordinal = {each.ordinal: verdict for each, verdict in zip(chosen, verdicts, strict=True)}
         nodes = tuple(
             Node(
                 **{item.name: getattr(fragment, item.name) for item in fields(Fragment)},
@@ -287,13 +293,14 @@ class Builder:
                 type_confidence=verdict.confidence,
                 tokens=self.token_counter.count(fragment.text),
             )
-            for fragment, verdict in zip(fragments, verdicts, strict=True)
+            for fragment in fragments
+            for verdict in [of_ordinal.get(fragment.ordinal, NO_VERDICT)]
         )
         return SkillIndex(
             skill=skill,
             nodes=nodes,
             headings=headings,
-            edges=infer_edges(nodes, embeddings),
+            edges=() if query else infer_edges(nodes, embeddings),
             embeddings=embeddings,
             recipe=self.recipe,
             key=key,
@@ -347,14 +354,15 @@ class Builder:
     def _classifier_rows(
         self, fragments: Sequence[Fragment], chosen: Sequence[Fragment], embeddings: FloatArray
     ) -> FloatArray | None:
-        """Return the embeddings that the classifier reads, None for none; the index's own if they fit."""
+        """Return the embeddings of the chosen that the classifier reads, None for none."""
         wanted = self.classifier.embedding
+        ordinals = [fragment.ordinal for fragment in chosen]
         if wanted is None or wanted == rows_id(self.recipe):
-            return None if wanted is None else embeddings
+            return None if wanted is None else embeddings[ordinals]
         encoder, _, form = wanted.rpartition("/")
         if encoder != self.builtin.id:
             raise ValueError(f"{self.classifier.id} reads the embeddings {wanted}, which no encoder makes")
-        return rows_of(self.builtin, form, fragments, chosen)
+        return rows_of(self.builtin, form, fragments, chosen)[ordinals]
 
 
 def likely_fragments(fragments: Sequence[Fragment], query: str) -> list[Fragment]:

@@ -18,7 +18,6 @@ from posixpath import basename, dirname, join, normpath
 from urllib.parse import unquote
 
 import numpy as np
-from numpy.typing import NDArray
 
 from skillpager.sections import Section, Trail, find_sections, trail_of
 from skillpager.types import Edge, EdgeKind, FloatArray, Node, NodeType, TileKind
@@ -101,7 +100,8 @@ def semantic_edges(embeddings: FloatArray) -> tuple[Edge, ...]:
     """
     floor, edges = round(SEMANTIC_THRESHOLD * MICRO), []
     for start in range(0, len(embeddings), BLOCK_ROWS):
-        block = _micros(embeddings[start : start + BLOCK_ROWS] @ embeddings[start:].T)
+        cosines = np.minimum(embeddings[start : start + BLOCK_ROWS] @ embeddings[start:].T, 1)
+        block = np.rint(cosines * np.float64(MICRO)).astype(np.int64)
         for place in np.flatnonzero((np.triu(block, 1) > floor).any(1)).tolist():
             later = place + 1 + np.flatnonzero(block[place, place + 1 :] > floor)
             best = later[np.argsort(-block[place, later], kind="stable")[:MAX_NEIGHBOURS]]
@@ -110,11 +110,6 @@ def semantic_edges(embeddings: FloatArray) -> tuple[Edge, ...]:
                 for other, micros in zip(best.tolist(), block[place, best].tolist(), strict=True)
             ]
     return tuple(edges)
-
-
-def _micros(cosines: FloatArray) -> NDArray[np.int64]:
-    """Return cosines in millionths, at most one."""
-    return np.rint(np.minimum(cosines, 1) * np.float64(MICRO)).astype(np.int64)
 
 
 def reference_edges(nodes: Sequence[Node]) -> tuple[Edge, ...]:

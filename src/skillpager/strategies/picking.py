@@ -225,12 +225,12 @@ class Picker:
         `reason` is that of nodes that were neither picked nor refused; `covered` the estimated chance that
         the skill answers the query at all.
         """
+        numbers = zip(self.redundancy.tolist(), self.marginal.tolist(), self.relevance.tolist(), strict=True)
         skipped = []
-        for ordinal, node in enumerate(self._index.nodes):
+        for ordinal, (node, (*now, relevance)) in enumerate(zip(self._index.nodes, numbers, strict=True)):
             if ordinal not in self._picked:
-                now = (reason, self.redundancy.item(ordinal), self.marginal.item(ordinal))
-                why, redundancy, marginal = self._refused.get(ordinal, now)
-                skipped.append(Skip(node, why, self.relevance.item(ordinal), redundancy, marginal))
+                why, redundancy, marginal = self._refused.get(ordinal, (reason, *now))
+                skipped.append(Skip(node, why, relevance, redundancy, marginal))
         picks = tuple(self.picks)
         return Selection(strategy, self._query, picks, tuple(skipped), self.budget, self.score_kind, covered)
 

@@ -145,9 +145,9 @@ class IndexFeatures:
         lists = [node.list_context for node in nodes]
         twin = np.zeros(count, np.float32)  # the largest cosine with an earlier node
         for start in range(0, count, BLOCK_ROWS):
-            block = cosines(self.rows, self.rows[start : start + BLOCK_ROWS].T).T
-            earlier = np.tri(len(block), count, start - 1, dtype=np.bool_)
-            twin[start : start + BLOCK_ROWS] = np.where(earlier, block, 0).max(1)
+            block = self.rows[start : start + BLOCK_ROWS]
+            earlier = np.tril(cosines(block, self.rows[: start + len(block)].T), start - 1)
+            twin[start : start + BLOCK_ROWS] = earlier.max(1)
         columns = [
             np.arange(count, dtype=np.float32) / max(1, count - 1),
             np.array([len(node.heading_path) for node in nodes]),
@@ -200,13 +200,8 @@ def features_of(known: IndexFeatures, query: Query) -> FloatArray:
         sum(stem in known.stems for stem in stems) / max(1, len(stems)),
         *(math.log1p(len(cue.findall(query.text))) for cue in _QUERY_CUES),
     ]
-    features = np.empty((len(cosine), len(NAMES)), np.float32)
-    for place, column in enumerate(columns):
-        features[:, place] = column
-    start, end = len(columns), len(columns) + known.fixed.shape[1]
-    features[:, start:end] = known.fixed
-    features[:, end:] = of_query
-    return features
+    same = np.broadcast_to(np.array(of_query, np.float32), (len(cosine), len(of_query)))
+    return np.column_stack([*columns, known.fixed, same]).astype(np.float32)
 
 
 # what `coverage_signals` returns, in its order: another order needs a new model

@@ -5,7 +5,6 @@ import re
 import tomllib
 import unicodedata
 from array import array
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from importlib.resources import files
@@ -129,21 +128,23 @@ class TermIndex:
 
     def __init__(self, texts: Sequence[Sequence[str]], *, k1: float = BM25_K1) -> None:
         self._count = len(texts)
-        found: dict[str, list[tuple[int, int]]] = {}
-        for ordinal, terms in enumerate(texts):
-            for term, times in Counter(terms).items():
-                found.setdefault(term, []).append((ordinal, times))
+        self._numbers: dict[str, int] = {}
+        # each occurrence as a single number: of its term, then of its text
+        occurrences = [
+            self._numbers.setdefault(term, len(self._numbers)) * self._count + ordinal
+            for ordinal, terms in enumerate(texts)
+            for term in terms
+        ]
+        places, counts = np.unique(np.array(occurrences, np.int64), return_counts=True)
+        held, self._ordinals = np.divmod(places.astype(np.intp), max(1, self._count))
+        sizes = np.bincount(held, minlength=len(self._numbers)).tolist()
+        self._starts = array("i", accumulate(sizes, initial=0))  # by number of the term
         lengths = np.array([len(terms) for terms in texts], np.float32)
         mean = max(1.0, float(lengths.mean())) if texts else 1.0
         norms: FloatArray = k1 * (1 - BM25_B + BM25_B * lengths / mean)
-        sizes = [len(places) for places in found.values()]
-        self._numbers = {term: number for number, term in enumerate(found)}
-        self._starts = array("i", accumulate(sizes, initial=0))  # by number of the term
-        places = np.array([place for each in found.values() for place in each], np.int32).reshape(-1, 2)
-        self._ordinals = places[:, 0].astype(np.intp)  # numpy converts other integers at each use
-        counts = places[:, 1].astype(np.float32)
         factors = np.array([self._rarity(size) * (k1 + 1) for size in sizes], np.float32)
-        self._weights: FloatArray = np.repeat(factors, sizes) * counts / (counts + norms[self._ordinals])
+        counted = counts.astype(np.float32)
+        self._weights: FloatArray = np.repeat(factors, sizes) * counted / (counted + norms[self._ordinals])
 
     def __contains__(self, term: str) -> bool:
         """Return whether any text holds a term."""
