@@ -13,7 +13,7 @@ from typing import Protocol
 
 from typing_extensions import TypedDict
 
-from skillpager.display_text import sufficiency_words, too_few_tokens
+from skillpager.display_text import not_covered, sufficiency_words, too_few_tokens
 from skillpager.index_types import *
 from skillpager.json_types import shown_as
 
@@ -250,9 +250,10 @@ class Page:
 
     @property
     def promise(self) -> str:
-        """What the page says of its chance to suffice; empty if that is unknown, or the skill is whole."""
+        """What the page says of its chance to suffice; empty if unknown, complete, or hardly `covered`."""
         broad = self.selection is not None and self.selection.broad
-        return "" if self.complete else sufficiency_words(self.sufficiency, broad=broad)
+        said = sufficiency_words(self.sufficiency, broad=broad)
+        return "" if self.complete or not_covered(self.covered) else said
 
     @property
     def problem(self) -> str:

@@ -9,10 +9,10 @@ import pytest
 
 from http_running import running
 from skillpager import SkillPager
+from skillpager.display_text import LEAST_COVERED
 from skillpager.http.options import ServerOptions
 from skillpager.http.routes import WEB
 from skillpager.output.outline import SIGNALS
-from skillpager.pages.render import LEAST_COVERED
 
 TOKEN = {"Authorization": "Bearer secret"}
 INDEX = "index.html"

@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 from conftest import SAMPLES, write_skill
 from messages import raises
 from skillpager import SkillPager
+from skillpager.display_text import LEAST_COVERED
 from skillpager.errors import SettingsError
 from skillpager.library import FoundSkill, Library, LibraryPage, RefusalReason
 from skillpager.library.library_page import LEAST_SHARE, MAX_VERIFIED
-from skillpager.pages.render import HINT, LEAST_COVERED
+from skillpager.pages.render import HINT
 from skillpager.types import Style
 
 ONE = "Restore one table from last night's dump."

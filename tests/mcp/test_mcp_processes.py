@@ -71,30 +71,31 @@ def test_options_of_the_command_reach_the_tools(tmp_path: Path) -> None:
 
 def test_stdout_holds_the_protocol_and_nothing_else(tmp_path: Path) -> None:
     # half a character, as a client in JavaScript cuts a text within an emoji
-    asked = {"name": "git-bisect", "query": "Find the bad commit \ud83d"}
+    asked = {"name": "load_skill", "arguments": {"name": "git-bisect", "query": "the bad commit \ud83d"}}
     initialized = {"jsonrpc": "2.0", "method": "notifications/initialized"}
-    call = {
-        "jsonrpc": "2.0",
-        "id": 2,
-        "method": "tools/call",
-        "params": {"name": "load_skill", "arguments": asked},
-    }
+    call = {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": asked}
     process = started(tmp_path)
     assert process.stdin is not None
     assert process.stdout is not None
-    lines = []
+    answers = []
     for message in (INITIALIZE, initialized, call):
         process.stdin.write(json.dumps(message) + "\n")
         process.stdin.flush()
         if "id" in message:
-            lines.append(process.stdout.readline())
+            answers.append(json.loads(process.stdout.readline()))
     rest, said = process.communicate(timeout=TIME_LIMIT)
-    answers = [json.loads(line) for line in lines]
     assert [answer["id"] for answer in answers] == [1, 2]
     assert "bisect" in answers[1]["result"]["content"][0]["text"]
-    assert rest == ""
-    assert process.returncode == 0
+    assert (rest, process.returncode) == ("", 0)
     assert "Traceback" not in said
+
+
+def test_a_client_that_is_gone_is_no_error(tmp_path: Path) -> None:
+    process = started(tmp_path)
+    assert process.stdout is not None
+    process.stdout.close()
+    _, said = process.communicate(json.dumps(INITIALIZE) + "\n", timeout=TIME_LIMIT)
+    assert (process.returncode, "error" in said) == (0, False)
 
 
 # ---- HTTP

@@ -10,7 +10,7 @@ import pytest
 from conftest import SAMPLES
 from golden import QUERIES
 from skillpager import SkillPager
-from skillpager.pages.render import LEAST_COVERED, not_covered
+from skillpager.display_text import LEAST_COVERED, not_covered
 from skillpager.pages.short_answer import LEAST_FOR_PAGE, MAX_TOKENS
 from skillpager.strategies.navigator.features import COVERAGE_NAMES, IndexFeatures, coverage_signals
 from skillpager.strategies.navigator.lexical import clauses_of, stems_of, terms_of

@@ -25,11 +25,10 @@ from skillpager.cli.library import show_command
 from skillpager.cli.messages import UsageError, are_notes_shown, note, print_json, reported
 from skillpager.cli.options import PagerOptions, SkillsDirs, StoreOptions
 from skillpager.cli.session import open_library
-from skillpager.display_text import is_plain
+from skillpager.display_text import is_plain, not_covered
 from skillpager.errors import SettingsError
 from skillpager.files import make_private_folder, read_bounded, write_file
 from skillpager.library.discovery import search_folders
-from skillpager.pages.render import not_covered
 from skillpager.settings import INDEX_FOLDER, MAX_QUERY_CHARS, load_settings
 from skillpager.types import Style
 

@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from skillpager.cli.messages import are_notes_shown, note, print_text
-from skillpager.display_text import one_line, percent
-from skillpager.pages.render import not_covered
+from skillpager.display_text import not_covered, one_line, percent
 from skillpager.types import Page
 
 SECONDS_BETWEEN_NOTES = 10.0  # on progress, without a terminal
@@ -69,8 +68,7 @@ def note_page(page: Page, name: str = "") -> None:
         if not page.complete:
             saved = f"{'' if page.tokens_exact else 'about '}{percent(page.token_reduction, digits=1)} saved"
             line = f"{len(page.nodes)} of {counted(total, 'node')}, {tokens}, {saved}"
-            if page.promise:
-                line += f"; {page.promise}"
+            line += f"; {page.promise}" if page.promise else ""
         note(f"{name}: {line}" if name else line)
     if uncovered:
         note(f"the skill {f'{name!r} ' if name else ''}{uncovered}")

@@ -12,6 +12,7 @@ from fastapi import APIRouter, Depends, Query, Request
 from starlette.responses import FileResponse, Response
 from typing_extensions import TypedDict
 
+from skillpager.display_text import LEAST_COVERED
 from skillpager.errors import MissingExtraError, SettingsError
 from skillpager.factories import STRATEGY, make_strategy, unknown_part
 from skillpager.http.middleware import MAX_REQUEST_BYTES
@@ -21,7 +22,6 @@ from skillpager.json_types import JsonObject, json_type, to_json
 from skillpager.library import FoundSkill, LibraryPage, LibraryPageOptions, Route
 from skillpager.output.outline import SIGNALS
 from skillpager.pages.assemble import estimates
-from skillpager.pages.render import LEAST_COVERED
 from skillpager.strategies.registry import FAMILIES, Family
 from skillpager.types import Page, PageOptions, SkillIndex
 

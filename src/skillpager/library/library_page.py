@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, cast
 
 from typing_extensions import TypedDict
 
-from skillpager.display_text import sufficiency_words
+from skillpager.display_text import not_covered, sufficiency_words
 from skillpager.errors import SettingsError, SkillError, SkillPagerError
 from skillpager.json_types import INLINE, ROUNDED
 from skillpager.library.discovery import FoundSkill, Progress, no_progress, skill_faults
 from skillpager.library.routing.routes import DEFAULT_ROUTED, Route, RoutedSkill, for_models
-from skillpager.pages.render import HINT, not_covered, skill_tag, tag_of
+from skillpager.pages.render import HINT, skill_tag, tag_of
 from skillpager.types import Budget, Page, PageOptions, SkillIndex, Strategy, Style
 
 if TYPE_CHECKING:

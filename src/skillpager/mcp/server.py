@@ -371,7 +371,10 @@ def serve_pipe(server: SkillServer) -> None:
         async with stdio_server(stdin=lines) as (incoming, outgoing):
             await server.run(incoming, outgoing, server.create_initialization_options())
 
-    anyio.run(serve)
+    try:
+        anyio.run(serve)
+    except* BrokenPipeError:
+        pass  # the client is gone
 
 
 class _Lines(TextIOWrapper):

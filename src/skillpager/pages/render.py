@@ -21,7 +21,7 @@ from html import escape
 from itertools import accumulate, count, groupby, pairwise
 from pathlib import Path
 
-from skillpager.display_text import chance_words, is_plain, quoted_place
+from skillpager.display_text import is_plain, not_covered, quoted_place
 from skillpager.pages import marks
 from skillpager.pages.marks import END, START, covers, file_mark, omissions_of
 from skillpager.sections import heading_paths
@@ -40,10 +40,6 @@ from skillpager.types import (
     TokenCounter,
 )
 
-# below this estimated chance that the skill answers the query a page says so in its first line: for 9 % of
-# long and 14 % of short queries that an unseen skill answers, 68 % of near misses and 90 % of other queries
-LEAST_COVERED = 0.5
-SURELY_UNCOVERED = 0.25  # and below this that it seems so: 2, 6, 43 and 73 %; before `topics` of models
 HINT = "for the page nevertheless: `force`"  # of a short answer whose caller gives no other
 
 # text that a reader could take for a mark, the name of a file or a legend: `[… L2`, `[... 9 tokens`, `[… cut
@@ -437,11 +433,3 @@ def rule_of(tag: str) -> str:
 def notice_of(tag: str) -> str:
     """Return the first line of a text that has marks but no legend; empty without a tag."""
     return f"[{tag}:{rule_of(tag)}]\n\n" if tag else ""
-
-
-def not_covered(covered: float | None) -> str:
-    """Return what a page says of a skill that seems not to answer the query; empty if it may."""
-    if covered is None or covered >= LEAST_COVERED:
-        return ""
-    seems = "seems not to" if covered < SURELY_UNCOVERED else "may not"
-    return f"{seems} cover the query (chance {chance_words(covered)})"
