@@ -44,26 +44,27 @@ def large_skill(chars: int) -> Skill:
     return skill_from_files(files, name="plant")
 
 
-def test_a_large_skill_has_its_first_page_before_its_index(hashing_pager: SkillPager) -> None:
+def test_a_draft_comes_before_the_index(hashing_pager: SkillPager, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("skillpager.indexing.DRAFT_SECONDS", 0)
     encoder = Counting()
     with_count = SkillPager(
         encoder=encoder, classifier=hashing_pager.classifier, settings=hashing_pager.settings
     )
     skill = large_skill(LARGE_CHARS)
     draft = with_count.index(skill, query=QUERY)
-    typed = [node.type_confidence > 0 for node in draft.nodes]
-    assert np.count_nonzero(typed & draft.embeddings.any(axis=1)) == sum(typed) == DRAFT_NODES
+    assert np.flatnonzero(draft.embeddings.any(axis=1)).size == DRAFT_NODES
     assert draft.embeddings[-1].any(), "the section that answers is embedded"
     again = with_count.index(skill, query=f"{QUERY} in the sensor 7")
     assert RIGHT.strip() in with_count.page(draft, QUERY, max_tokens=300).text
-    full = with_count.index(skill)  # waits for the background
-    assert full.embeddings.any(axis=1).all()
-    assert with_count.index(skill, query=QUERY) is full
-    drafted, rows = (each.embeddings.any(axis=1) for each in (draft, again))
+    with_count._indexes._background.submit(lambda: None).result()  # after the index
+    assert [entry.key for entry in with_count.store.entries()] == [draft.key]
+    full = with_count.index(skill, query=QUERY)
+    drafted, rows, every = (each.embeddings.any(axis=1) for each in (draft, again, full))
+    assert every.all()
     assert (again.embeddings[rows] == full.embeddings[rows]).all()
     new = 0 if again is full else np.count_nonzero(rows & ~drafted)
     assert encoder.embedded == DRAFT_NODES + new + 1 + len(full.nodes), "drafts, the query and the index"
-    assert [entry.key for entry in with_count.store.entries()] == [full.key]
+    assert [with_count.likely(QUERY, each) for each in ("navigator", "mmr")] == [QUERY, ""]
 
 
 def test_a_page_is_printed_before_the_index_is_built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -102,6 +103,7 @@ def test_what_fails_in_the_background_is_told(
         raise EncoderError("the model is gone")
 
     monkeypatch.setattr(Builder, "build", fail)
+    monkeypatch.setattr("skillpager.indexing.DRAFT_SECONDS", 0)
     for _ in range(2):  # it is tried again
         hashing_pager.index(skill, query=QUERY)
         hashing_pager._indexes._background.submit(lambda: None).result()  # after what was begun before

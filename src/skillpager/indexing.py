@@ -28,14 +28,12 @@ from skillpager.sections import embedded_text, trail_of
 from skillpager.settings import NOTES_FILE
 from skillpager.tokens import count_tokens
 from skillpager.types import (
-    Classification,
     Classifier,
     Encoder,
     FloatArray,
     Fragment,
     Heading,
     Node,
-    NodeType,
     Recipe,
     Skill,
     SkillIndex,
@@ -59,11 +57,10 @@ FORMAT_VERSION = 2
 MAX_KEPT_NODES = 50_000
 MAX_KEPT_PATHS = 10_000
 MAX_KEPT_QUERIES = 1_024
-# a skill with more characters is first indexed for the query at hand: as a whole it takes ten seconds or more
+# a skill with more characters is first indexed for the query at hand: as a whole it takes five seconds or so
 LARGE_CHARS = 150_000
 DRAFT_NODES = 200  # that such an index embeds
 DRAFT_SECONDS = 2.0  # in which the page of a draft is made, before all is indexed
-NO_VERDICT = Classification(NodeType.CONCEPT, 0.0)  # on what a draft does not embed
 STORE_PAUSE_SECONDS = 60.0  # in which a store that failed is left alone
 
 # cache key and folder: skills of the same text may stand in two folders, or in none
@@ -260,8 +257,8 @@ class Builder:
             skill: The skill.
             key: Its cache key.
             tiles: Its headings and the fragments that become nodes; those of `split_skill` by default.
-            query: Embed and type no more than `DRAFT_NODES` nodes, in the sections that share most words
-                with it; the rows of all others are zeros, and there are no edges. Empty for all.
+            query: Embed no more than `DRAFT_NODES` nodes, in the sections that share most words with it; the
+                rows of all others are zeros, and there are no edges. Empty to embed all.
             known: Embeddings of files, by digest, that need not be computed.
             draft: An index of the same for another query: its tiles and rows need not be made again.
 
@@ -281,10 +278,9 @@ class Builder:
         chosen = likely_fragments(fragments, query) if query else fragments
         old = {file.path: known[file.digest] for file in skill.files if file.digest in known}
         embeddings = rows_of(self.encoder, self.embedded_text, fragments, chosen, old, draft)
-        verdicts = self.classifier.classify(chosen, self._classifier_rows(fragments, chosen, embeddings))
-        if len(verdicts) != len(chosen):
-            raise ValueError(f"{self.classifier.id} gave {len(verdicts)} verdicts on {len(chosen)} nodes")
-        of_ordinal = {each.ordinal: verdict for each, verdict in zip(chosen, verdicts, strict=True)}
+        verdicts = self.classifier.classify(fragments, self._classifier_rows(fragments, chosen, embeddings))
+        if len(verdicts) != len(fragments):
+            raise ValueError(f"{self.classifier.id} gave {len(verdicts)} verdicts on {len(fragments)} nodes")
         nodes = tuple(
             Node(
                 **{item.name: getattr(fragment, item.name) for item in fields(Fragment)},
@@ -293,8 +289,7 @@ class Builder:
                 type_confidence=verdict.confidence,
                 tokens=self.token_counter.count(fragment.text),
             )
-            for fragment in fragments
-            for verdict in [of_ordinal.get(fragment.ordinal, NO_VERDICT)]
+            for fragment, verdict in zip(fragments, verdicts, strict=True)
         )
         return SkillIndex(
             skill=skill,
@@ -354,15 +349,14 @@ class Builder:
     def _classifier_rows(
         self, fragments: Sequence[Fragment], chosen: Sequence[Fragment], embeddings: FloatArray
     ) -> FloatArray | None:
-        """Return the embeddings of the chosen that the classifier reads, None for none."""
+        """Return the embeddings that the classifier reads, None for none; the index's own if they fit."""
         wanted = self.classifier.embedding
-        ordinals = [fragment.ordinal for fragment in chosen]
         if wanted is None or wanted == rows_id(self.recipe):
-            return None if wanted is None else embeddings[ordinals]
+            return None if wanted is None else embeddings
         encoder, _, form = wanted.rpartition("/")
         if encoder != self.builtin.id:
             raise ValueError(f"{self.classifier.id} reads the embeddings {wanted}, which no encoder makes")
-        return rows_of(self.builtin, form, fragments, chosen)[ordinals]
+        return rows_of(self.builtin, form, fragments, chosen)
 
 
 def likely_fragments(fragments: Sequence[Fragment], query: str) -> list[Fragment]:

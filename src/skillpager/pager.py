@@ -149,7 +149,7 @@ class SkillPager:
             skill: A path, Markdown text (a string with a line break), a `Skill` or an index.
             scope: `skill` for all Markdown of the skill's folder, `body` for SKILL.md alone.
             query: If the skill is large and was never indexed, return a draft for this query at once, and
-                build the index in the background.
+                build the index in the background; see `likely`.
 
         Raises:
             SettingsError: The scope is not valid.
@@ -228,8 +228,7 @@ class SkillPager:
         """
         strategy = self.strategy(options.get("strategy"), options.get("mmr_lambda"))
         budget = choose_budget(options, self.settings, strategy)
-        likely = query if estimates(strategy) else ""
-        pool = self.pool(skill, strategy, scope=options.get("scope"), query=likely)
+        pool = self.pool(skill, strategy, scope=options.get("scope"), query=self.likely(query, strategy))
         style, show, folder = options.get("style"), options.get("show", ""), options.get("folder", False)
         renderer = self.renderer(pool, style, show, folder=folder, part_tag=tag)
         passes = allows_all(budget, len(pool.nodes), estimating=estimates(strategy))
@@ -402,6 +401,12 @@ class SkillPager:
         clauses = strategy.clauses(query) if estimates(strategy) else ()
         row, *rows = self.builder.for_strategy(strategy).embed_query(query, clauses)
         return Query(query, row, tuple(map(Query, clauses, rows)), context)
+
+    def likely(
+        self, query: str, strategy: Strategy | str | None = None, mmr_lambda: float | None = None
+    ) -> str:
+        """Return the query for a draft by `index`; empty for a strategy that would read all of its rows."""
+        return query if estimates(self.strategy(strategy, mmr_lambda)) else ""
 
     def strategy(self, strategy: Strategy | str | None = None, mmr_lambda: float | None = None) -> Strategy:
         """Return the strategy that these options of `page` choose.

@@ -74,16 +74,15 @@ def test_no_page_where_no_skill_fits(samples: Library) -> None:
     not_covered = [each for each in made.refused if each.reason is RefusalReason.NOT_COVERED]
     assert 1 <= len(not_covered) <= MAX_VERIFIED
     assert all(" cover the query (chance " in each.detail for each in not_covered)
-    assert [each.chance for each in made.refused] == sorted(
-        (each.chance for each in made.refused), reverse=True
-    )
+    chances = [each.chance for each in made.refused]
+    assert chances == sorted(chances, reverse=True)
     assert all(f'"{each.skill.name}"' in made.text for each in made.refused[:3])
     assert (made.sufficiency, made.covered, made.full_tokens) == (None, None, 0)
     assert samples.page(UNFIT, max_tokens=3).text == ""
     forced = samples.page(UNFIT, force=True)
     assert made.text.endswith(f"; {HINT}.]\n")
     assert names(forced) == [made.refused[0].skill.name]
-    assert forced.parts[0].page.nodes
+    assert (forced.promise, bool(forced.parts[0].page.nodes)) == ("", True)
     assert [each.skill for each in forced.refused] == [each.skill for each in made.refused[1:]]
     assert samples.page(STRANGE).text == "[No skill fits the query: 10 skills searched.]\n"
 

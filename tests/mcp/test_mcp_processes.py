@@ -72,13 +72,12 @@ def test_options_of_the_command_reach_the_tools(tmp_path: Path) -> None:
 def test_stdout_holds_the_protocol_and_nothing_else(tmp_path: Path) -> None:
     # half a character, as a client in JavaScript cuts a text within an emoji
     asked = {"name": "load_skill", "arguments": {"name": "git-bisect", "query": "the bad commit \ud83d"}}
-    initialized = {"jsonrpc": "2.0", "method": "notifications/initialized"}
     call = {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": asked}
     process = started(tmp_path)
     assert process.stdin is not None
     assert process.stdout is not None
     answers = []
-    for message in (INITIALIZE, initialized, call):
+    for message in (INITIALIZE, {"jsonrpc": "2.0", "method": "notifications/initialized"}, call):
         process.stdin.write(json.dumps(message) + "\n")
         process.stdin.flush()
         if "id" in message:

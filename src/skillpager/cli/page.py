@@ -97,7 +97,6 @@ def page(
       cat examples/skills/git-bisect/SKILL.md | skillpager page - "skip a commit" -k 3
     """
     from skillpager.pager import check_query  # numpy
-    from skillpager.pages.assemble import estimates
 
     query = session.read_query(query, skill=skill)
     pager = session.open_pager(options)
@@ -106,8 +105,7 @@ def page(
         print_map(pager, session.load_skill(pager, source), skill, options, "", as_json=as_json)
         return
     check_query(query)
-    # a draft has no rows for other strategies
-    likely = query if estimates(pager.strategy(picked.strategy, picked.mmr_lambda)) else ""
+    likely = pager.likely(query, picked.strategy, picked.mmr_lambda)
     index = session.load_skill(pager, source, likely)
     if not index.nodes and not index.headings:
         raise SkillError(

@@ -136,7 +136,7 @@ class LibraryPage:
     def promise(self) -> str:
         """As of `Page`; not empty for whole skills."""
         broad = any(part.page.selection and part.page.selection.broad for part in self.parts)
-        return sufficiency_words(self.sufficiency, broad=broad)
+        return "" if not_covered(self.covered) else sufficiency_words(self.sufficiency, broad=broad)
 
     @property
     def has_fit(self) -> bool:

@@ -163,7 +163,7 @@ class ToolCall:
             )
         # the other tools read on where its page ends, whoever started it
         started = self.by_user or name in self.memory.started
-        likely = query if mode in ("page", "auto") else ""
+        likely = self.library.pager.likely(query) if mode in ("page", "auto") else ""
         index = self.library.index(name, for_model=not started, query=likely)
         if mode == "page" and not query:
             raise SettingsError('The mode "page" needs a query: say what you are about to do.')
@@ -250,7 +250,7 @@ class ToolCall:
         page = self._within_ceiling(make, budget)
         for part in page.parts:
             self._send(part.key, part.page.nodes)
-        tag = common_tag([self.library.index(part.skill.name) for part in page.parts])
+        tag = common_tag([self.library.index(part.skill.name, query=query) for part in page.parts])
         complete = all(part.page.complete for part in page.parts)
         return self._page_text(page, budget, tag, complete=complete)
 

@@ -16,7 +16,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
-from functools import cache, cached_property, lru_cache
+from functools import cache, cached_property
 from html import escape
 from itertools import accumulate, count, groupby, pairwise
 from pathlib import Path
@@ -383,7 +383,6 @@ class PageRenderer:
         return self.counter.count(self._escaped(text))
 
 
-@lru_cache(8)  # for the next pages of as many indexes
 def _without_titles(index: SkillIndex) -> list[tuple[Heading, ...]]:
     """Return for each node the headings that contain it, outermost first, but not the title of its file."""
     paths = heading_paths(index.headings, [node.span for node in index.nodes])
