@@ -64,6 +64,7 @@ def fill_library(root: Path, documents: list[Document], others: list[Path], size
     free = (folder for folder in others if not (root / folder.name).exists())
     for folder in islice(free, size - len(documents)):
         shutil.copytree(folder, root / folder.name)
+    assert len(list(root.iterdir())) == size, f"there are too few further skills for {size}"
 
 
 def pages(library: Library, document: Document) -> Iterator[dict[str, object]]:
