@@ -64,7 +64,7 @@ def test_a_draft_comes_before_the_index(hashing_pager: SkillPager, monkeypatch: 
     assert (again.embeddings[rows] == full.embeddings[rows]).all()
     new = 0 if again is full else np.count_nonzero(rows & ~drafted)
     assert encoder.embedded == DRAFT_NODES + new + 1 + len(full.nodes), "drafts, the query and the index"
-    assert [with_count.likely(QUERY, each) for each in ("navigator", "mmr")] == [QUERY, ""]
+    assert [with_count.for_draft(QUERY, each) for each in ("navigator", "mmr")] == [QUERY, ""]
 
 
 def test_a_page_is_printed_before_the_index_is_built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

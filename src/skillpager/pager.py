@@ -149,7 +149,7 @@ class SkillPager:
             skill: A path, Markdown text (a string with a line break), a `Skill` or an index.
             scope: `skill` for all Markdown of the skill's folder, `body` for SKILL.md alone.
             query: If the skill is large and was never indexed, return a draft for this query at once, and
-                build the index in the background; see `likely`.
+                build the index in the background; see `for_draft`.
 
         Raises:
             SettingsError: The scope is not valid.
@@ -228,7 +228,7 @@ class SkillPager:
         """
         strategy = self.strategy(options.get("strategy"), options.get("mmr_lambda"))
         budget = choose_budget(options, self.settings, strategy)
-        pool = self.pool(skill, strategy, scope=options.get("scope"), query=self.likely(query, strategy))
+        pool = self.pool(skill, strategy, scope=options.get("scope"), query=self.for_draft(query, strategy))
         style, show, folder = options.get("style"), options.get("show", ""), options.get("folder", False)
         renderer = self.renderer(pool, style, show, folder=folder, part_tag=tag)
         passes = allows_all(budget, len(pool.nodes), estimating=estimates(strategy))
@@ -402,7 +402,7 @@ class SkillPager:
         row, *rows = self.builder.for_strategy(strategy).embed_query(query, clauses)
         return Query(query, row, tuple(map(Query, clauses, rows)), context)
 
-    def likely(
+    def for_draft(
         self, query: str, strategy: Strategy | str | None = None, mmr_lambda: float | None = None
     ) -> str:
         """Return the query for a draft by `index`; empty for a strategy that would read all of its rows."""

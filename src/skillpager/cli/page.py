@@ -105,7 +105,7 @@ def page(
         print_map(pager, session.load_skill(pager, source), skill, options, "", as_json=as_json)
         return
     check_query(query)
-    likely = pager.likely(query, picked.strategy, picked.mmr_lambda)
+    likely = pager.for_draft(query, picked.strategy, picked.mmr_lambda)
     index = session.load_skill(pager, source, likely)
     if not index.nodes and not index.headings:
         raise SkillError(

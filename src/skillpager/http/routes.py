@@ -96,7 +96,7 @@ async def page(asked: PageRequest, service: ServiceOf) -> Response:
         options = cast(PageOptions, asked.model_dump(include=names))
         options["max_tokens"] = _allowed_tokens(service, asked.max_tokens)
         pager = service.library.pager
-        likely = pager.likely(asked.query, asked.strategy, asked.mmr_lambda)
+        likely = pager.for_draft(asked.query, asked.strategy, asked.mmr_lambda)
         index = service.library.index(asked.skill, scope=asked.scope, query=likely)
         made = pager.page(index, asked.query, **options)
         service.metrics.count_page(made)

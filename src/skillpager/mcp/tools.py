@@ -163,7 +163,7 @@ class ToolCall:
             )
         # the other tools read on where its page ends, whoever started it
         started = self.by_user or name in self.memory.started
-        likely = self.library.pager.likely(query) if mode in ("page", "auto") else ""
+        likely = self.library.pager.for_draft(query) if mode in ("page", "auto") else ""
         index = self.library.index(name, for_model=not started, query=likely)
         if mode == "page" and not query:
             raise SettingsError('The mode "page" needs a query: say what you are about to do.')

@@ -26,7 +26,7 @@ from skillpager.types import FloatArray, Node, NodeType, Query, SkillIndex, Tile
 RARE = 0.6  # share of the greatest rarity from which on a word says where to look
 FEEDBACK_NODES = 3  # whose mean represents the query's subject (pseudo-relevance feedback)
 MAX_CHARS = 4000  # of a node that are read for words and cues
-BLOCK_ROWS = 1024  # whose cosines with all others are computed at once
+BLOCK_ROWS = 1024  # whose cosines with all before are computed at once
 
 KINDS = (TileKind.SENTENCE, TileKind.LIST_ITEM, TileKind.CODE, TileKind.TABLE)
 TYPES = tuple(NodeType)
