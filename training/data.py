@@ -26,7 +26,7 @@ from skillpager.parsing.fragments import split_skill
 from skillpager.parsing.lines import LINE_END
 from skillpager.parsing.skill import skill_from_files
 from skillpager.strategies.navigator.lexical import clauses_of
-from skillpager.types import FloatArray, Fragment, Heading, IndexNotes, Query, Skill, SkillIndex
+from skillpager.types import FloatArray, Fragment, Heading, IndexNotes, Query, Skill
 
 TEXT_FORM = "context"
 # what a node that only helps is worth beside one that is needed; 0 would make it as wrong as any other
@@ -182,18 +182,18 @@ def readers_notes() -> Mapping[str, list[tuple[int, int, list[str], list[int]]]]
     return {record["sha256"]: record["nodes"] for record in map(json.loads, lines)}
 
 
-def notes_of(example: Example, index: SkillIndex, encoder: BuiltinEncoder, folder: Path) -> IndexNotes | None:
+def notes_of(example: Example, encoder: BuiltinEncoder, folder: Path) -> IndexNotes | None:
     """Return the notes of readers on the nodes of a skill, kept in a folder; None where none were written."""
     sha256 = example.document.provenance.sha256
     written = readers_notes().get(sha256, [])
-    if len(written) != len(index.nodes):
+    if len(written) != len(example.fragments):
         return None
-    digests = [digest_of(node) for node in index.nodes]
+    digests = [digest_of(fragment) for fragment in example.fragments]
     notes = {
         digest: NodeNotes(tuple(asks), tuple(digests[other] for other in along))
         for digest, (_, _, asks, along) in zip(digests, written, strict=True)
     }
-    return notes_on(index, notes, encoder, folder / f"{sha256}.npz")
+    return notes_on(example.fragments, notes, encoder, folder / f"{sha256}.npz")
 
 
 def _asks(document: Document, count: int) -> Iterable[Asked]:

@@ -8,21 +8,24 @@ from sklearn.metrics import roc_auc_score
 
 import train_navigator
 from data import BROAD, LONG, SHORT, UNANSWERED
-from skillpager.strategies.navigator.model import Limits
+from skillpager.strategies.navigator.model import NeedModel
 from skillpager.strategies.navigator.strategy import LEAN_BELOW, LEAST_CHANCE, LEAST_SAVING
-from train_navigator import Walk
+from train_navigator import Case, Walk
 from train_types import calibration_error, reliability
 
 # series of queries that pages are judged on
 ANSWERED = (LONG, SHORT, BROAD)
+# behind the name of skills with notes on their nodes
+WITH_NOTES = " with notes"
 
 
-def pages_of(limits: Limits, walks: Sequence[Walk], *, lean: bool) -> list[dict[str, object]]:
-    """Return a row for each walk: the page without limits under a calibration, and whether it suffices."""
+def pages_of(model: NeedModel, walks: Sequence[Walk], *, lean: bool) -> list[dict[str, object]]:
+    """Return a row for each walk: the page without limits of a calibrated model, and whether it suffices."""
     rows = []
     for walk in walks:
         unanswered = walk.covered is not None and walk.covered < LEAN_BELOW
         is_lean = lean or unanswered
+        limits = (model.limits_with_notes if walk.noted else None) or model.limits
         assert limits.chance is not None
         chances = train_navigator.chances_of(walk, limits.chance)
         price = float(np.exp(walk.kinds @ np.log(limits.price[int(is_lean)])))
@@ -32,7 +35,7 @@ def pages_of(limits: Limits, walks: Sequence[Walk], *, lean: bool) -> list[dict[
         rows.append(
             {
                 "pages": "lean" if lean else "default",
-                "skills": "one file" if walk.alone else "several files",
+                "skills": ("one file" if walk.alone else "several files") + WITH_NOTES * walk.noted,
                 "queries": walk.series,
                 "suffices": length >= walk.enough,
                 "promised": chances[length - 1],
@@ -43,27 +46,36 @@ def pages_of(limits: Limits, walks: Sequence[Walk], *, lean: bool) -> list[dict[
     return rows
 
 
-def table_of(rows: Sequence[dict[str, object]], covered: Sequence[tuple[str, float]]) -> pd.DataFrame:
+def table_of(rows: Sequence[dict[str, object]], covered: Sequence[tuple[Case, float | None]]) -> pd.DataFrame:
     """Return by pages, skills and queries how many suffice, what is saved, and how the promise holds.
 
     Args:
         rows: Those of `pages_of`.
-        covered: Series and chance of being covered of each query, near misses among them.
+        covered: Queries, near misses among them, and the chance that they are covered, if estimated.
     """
     frame = pd.DataFrame(rows)
+    without = frame[~frame["skills"].str.endswith(WITH_NOTES)]
     keys = ["pages", "skills", "queries"]
     found = [
         {**dict(zip(keys, names, strict=True)), **_figures(part)}
         for names, part in [
             *frame.groupby(keys),
             *(((*names, "all"), part) for names, part in frame.groupby(keys[:2])),
-            *(((name, "all", "all"), part) for name, part in frame.groupby("pages")),
+            *(((name, "all", "all"), part) for name, part in without.groupby("pages")),
         ]
     ]
-    for name, series in (("all", ANSWERED), ("long and short", (LONG, SHORT))):
-        kept = [(of != UNANSWERED, chance) for of, chance in covered if of in (*series, UNANSWERED)]
-        area = round(float(roc_auc_score(*zip(*kept, strict=True))), 4)
-        found.append({"pages": "covered", "skills": "all", "queries": name, "count": len(kept), "auc": area})
+    for noted, skills in (False, "all"), (True, f"all{WITH_NOTES}"):
+        told = [
+            (case.asked.series, chance)
+            for case, chance in covered
+            if chance is not None and (case.index.notes is not None) is noted
+        ]
+        for name, series in (("all", ANSWERED), ("long and short", (LONG, SHORT))):
+            kept = [(of != UNANSWERED, chance) for of, chance in told if of in (*series, UNANSWERED)]
+            if kept:
+                area = round(float(roc_auc_score(*zip(*kept, strict=True))), 4)
+                row = {"pages": "covered", "skills": skills, "queries": name}
+                found.append({**row, "count": len(kept), "auc": area})
     return pd.DataFrame(found)
 
 

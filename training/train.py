@@ -58,11 +58,11 @@ from sequence_net import Net, arrays_of
 from skillpager.bench.data.records import words_sha256
 from skillpager.bench.run.learned import write_learned_from
 from skillpager.classifiers.local import CLASSIFIER_ID
-from skillpager.encoders.builtin import DIM, ENCODER_ID, BuiltinEncoder
+from skillpager.encoders.builtin import ENCODER_ID, BuiltinEncoder
 from skillpager.sequence_net import SequenceNet
 from skillpager.strategies.navigator.features import NAMES, QUERY_KINDS
 from skillpager.strategies.navigator.model import Limits, NeedModel, with_sections
-from skillpager.types import FloatArray, IndexNotes
+from skillpager.types import FloatArray
 from train_encoder import EncoderSettings, EncoderTrainer
 from train_navigator import Case, Walk
 from train_types import Encoded
@@ -177,20 +177,12 @@ def _logged(folder: Path, split: Split) -> object:
     return json.loads(log.read_text(encoding="utf-8"))["key"] if log.exists() else None
 
 
-def encode(
-    examples: Sequence[Example], work: Path, split: Split, *, tuned: bool = True
-) -> dict[int, Encoded]:
-    """Return what the encoder of a split makes of the documents that it is tried on.
-
-    Args:
-        examples: All documents.
-        work: Folder of what is made.
-        split: The split.
-        tuned: Whether the encoder is that of the split, or else the base, which has no type head.
-    """
-    source = work / "encoders" / (split.name if tuned else BASE)
+def encode(examples: Sequence[Example], work: Path, split: Split) -> dict[int, Encoded]:
+    """Return what the encoder of a split makes of the documents that it is tried on."""
+    source = work / "encoders" / split.name
     encoder = BuiltinEncoder(folder=source, id=ENCODER_ID)
-    head = _read_head(source.with_suffix(".safetensors")) if tuned else NO_HEAD
+    weights = read_weights(source.with_suffix(".safetensors"))
+    notes = work / "notes" / str(_logged(source.parent, split))
     strangers = requests_of_others(examples, split)
     encoded = {}
     for place in split.tried:
@@ -199,19 +191,11 @@ def encode(
         encoded[place] = Encoded(
             rows,
             embedded_queries(encoder, [asked.query.query for asked in example.asked]),
-            rows @ head[0] + head[1],
+            rows @ weights["types.weight"] + weights["types.bias"],
             embedded_queries(encoder, [*example.unanswered, *strangers[place]]),
+            notes_of(example, encoder, notes),
         )
     return encoded
-
-
-# weights and bias of a type head without outputs
-NO_HEAD = np.zeros((DIM, 0), np.float32), np.zeros(0, np.float32)
-
-
-def _read_head(path: Path) -> tuple[FloatArray, FloatArray]:
-    weights = read_weights(path)
-    return weights["types.weight"], weights["types.bias"]
 
 
 def requests_of_others(examples: Sequence[Example], split: Split) -> dict[int, list[str]]:
@@ -263,25 +247,6 @@ def of_folds(examples: Sequence[Example], work: Path, splits: Sequence[Split]) -
         temperature = _temperature(examples, logits, others)
         types |= {place: train_types.probabilities(logits[place], temperature) for place in split.tried}
         _set(work / "folds" / split.name / "types.npz", temperature=np.float32(temperature))
-    return Unseen(encoded, logits, types)
-
-
-def read_unseen(examples: Sequence[Example], work: Path, splits: Sequence[Split]) -> Unseen:
-    """Return what `of_folds` made, by the encoders and classifiers that are there."""
-    encoded: dict[int, Encoded] = {}
-    logits: dict[int, FloatArray] = {}
-    types: dict[int, FloatArray] = {}
-    for split in splits:
-        encoded |= encode(examples, work, split)
-        with np.load(work / "folds" / split.name / "types.npz") as stored:
-            net = SequenceNet(
-                {name.removeprefix("net."): stored[name] for name in stored.files if name.startswith("net.")}
-            )
-            temperature = float(stored["temperature"])
-        for place in split.tried:
-            (read,) = train_types.examples_of([examples[place]], [encoded[place]])
-            logits[place] = net.logits(read.features, read.sections)
-            types[place] = train_types.probabilities(logits[place], temperature)
     return Unseen(encoded, logits, types)
 
 
@@ -354,25 +319,18 @@ def calibrate(
         name: [case for case in of if is_typical(examples[case.document])] for name, of in by_split.items()
     }
     walks: dict[str, list[Walk]] = {}
-    with_notes: dict[str, list[Walk]] = {}
-    models = {}
+    models: dict[str, NeedModel] = {}
+    rows: list[dict[str, object]] = []
     for name, net in nets.items():
         models[name] = _calibrated(net, _others(typical, name), logits, about_any)
         answered = [case for case in typical[name] if case.asked.series in ANSWERED]
         walks[name] = [train_navigator.walk(case, examples[case.document], models[name]) for case in answered]
-        notes = notes_of_fold(examples, work, name, answered)
-        with_notes[name] = [
-            train_navigator.walk(case, examples[case.document], models[name], notes[case.document])
-            for case in answered
-            if case.document in notes
-        ]
-    rows = []
     for name, model in models.items():
-        models[name] = _with_limits(model, _others(walks, name), _others(with_notes, name))
+        models[name] = _with_limits(model, _others(walks, name))
         path = work / "folds" / name / "navigator.npz"
         np.savez_compressed(path, **train_navigator.file_arrays(models[name]))
         for lean in (False, True):
-            rows += promise.pages_of(models[name].limits, walks[name], lean=lean)
+            rows += promise.pages_of(models[name], walks[name], lean=lean)
     covered = {
         key_of(case): models[name].covered(
             case.known, case.query, models[name].calibrated(logits[key_of(case)])
@@ -380,45 +338,37 @@ def calibrate(
         for name in models
         for case in by_split[name]
     }
-    told = [(case.asked.series, covered[key_of(case)]) for of in typical.values() for case in of]
-    table = promise.table_of(rows, [(series, chance) for series, chance in told if chance is not None])
-    table.to_csv(work / "promise.csv", index=False, lineterminator="\n")
     every = [case for of in typical.values() for case in of]
-    model = _with_limits(
-        _calibrated(next(iter(nets.values())), every, logits, about_any),
-        [walk for of in walks.values() for walk in of],
-        [walk for of in with_notes.values() for walk in of],
-    )
+    table = promise.table_of(rows, [(case, covered[key_of(case)]) for case in every])
+    table.to_csv(work / "promise.csv", index=False, lineterminator="\n")
+    calibrated = _calibrated(next(iter(nets.values())), every, logits, about_any)
+    model = _with_limits(calibrated, [walk for of in walks.values() for walk in of])
+    with_notes = [case for case in every if case.index.notes is not None]
+    without = [case for case in every if case.index.notes is None]
     scores: dict[str, object] = {
-        "ranking": {
-            series: train_navigator.ranking(of, [logits[key_of(case)] for case in of])
-            for series in ANSWERED
-            for of in [[case for case in every if case.asked.series == series]]
-        },
-        "covered": train_navigator.score_coverage(every, [covered[key_of(case)] for case in every]),
+        "ranking": _ranking(without, logits),
+        "ranking_with_notes": _ranking(with_notes, logits),
+        "covered": train_navigator.score_coverage(without, [covered[key_of(case)] for case in without]),
     }
     return model, scores
 
 
-def notes_of_fold(
-    examples: Sequence[Example], work: Path, name: str, cases: Sequence[Case]
-) -> dict[int, IndexNotes]:
-    """Return by document the notes of readers on its nodes, embedded by the encoder of a fold."""
-    encoder = BuiltinEncoder(folder=work / "encoders" / name, id=ENCODER_ID)
-    log = json.loads((work / "encoders" / f"{name}.json").read_text(encoding="utf-8"))
-    folder = work / "notes" / log["key"]
-    folder.mkdir(parents=True, exist_ok=True)
-    indexes = {case.document: case.index for case in cases}
-    found = {place: notes_of(examples[place], index, encoder, folder) for place, index in indexes.items()}
-    return {place: notes for place, notes in found.items() if notes is not None}
+def _ranking(cases: Sequence[Case], logits: Mapping["CaseKey", FloatArray]) -> dict[str, object]:
+    """Return by series how well logits rank the needed nodes."""
+    of_series = {series: [case for case in cases if case.asked.series == series] for series in ANSWERED}
+    return {
+        series: train_navigator.ranking(of, [logits[key_of(case)] for case in of])
+        for series, of in of_series.items()
+        if of
+    }
 
 
-CaseKey = tuple[int, str]
+CaseKey = tuple[int, str, bool]
 
 
 def key_of(case: Case) -> CaseKey:
-    """Return place of the document and id of the query, which documents of the same name may share."""
-    return case.document, case.asked.query.id
+    """Return place of the document, id of the query, which others may share, and whether with notes."""
+    return case.document, case.asked.query.id, case.index.notes is not None
 
 
 def is_typical(example: Example) -> bool:
@@ -446,9 +396,13 @@ def _calibrated(
     return replace(model, coverage=coverage, topics=topics)
 
 
-def _with_limits(model: NeedModel, walks: Sequence[Walk], with_notes: Sequence[Walk]) -> NeedModel:
-    noted = train_navigator.fit_limits(with_notes) if with_notes else None
-    return replace(model, limits=train_navigator.fit_limits(walks), limits_with_notes=noted)
+def _with_limits(model: NeedModel, walks: Sequence[Walk]) -> NeedModel:
+    without, noted = ([walk for walk in walks if walk.noted is noted] for noted in (False, True))
+    return replace(
+        model,
+        limits=train_navigator.fit_limits(without),
+        limits_with_notes=train_navigator.fit_limits(noted) if noted else None,
+    )
 
 
 # what navigators learn from; set before the processes start, which then share it

@@ -7,6 +7,7 @@ the walk that ships, judged by the evidence measure. `train.py` calls this.
 
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence, Set
+from copy import copy
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -39,7 +40,7 @@ from skillpager.strategies.navigator.model import SIZE_EXPONENT, TYPICAL_TOKENS,
 from skillpager.strategies.navigator.strategy import LEAST_CHANCE, MOST_TOKENS, Navigator
 from skillpager.strategies.picking import PerIndex
 from skillpager.tokens import default_counter
-from skillpager.types import Budget, FloatArray, IndexNotes, Node, Query, Recipe, SkillIndex
+from skillpager.types import Budget, FloatArray, Node, Query, Recipe, SkillIndex
 from train_types import Encoded, calibration_error, reliability
 
 SHAPE = Shape(outputs=1, width=48, blocks=2, dropout=0.2)
@@ -59,7 +60,7 @@ class Case:
     Attributes:
         document: Place of the document in the list of all.
         asked: The query and what it needs.
-        index: The document's nodes and rows.
+        index: The document's nodes and rows, with or without notes on nodes.
         known: The features of the index.
         query: Text and row.
         example: What the network learns from.
@@ -74,7 +75,7 @@ class Case:
 
 
 def cases_of(number: int, document: Document, encoded: Encoded, types: FloatArray) -> list[Case]:
-    """Return the cases of one document.
+    """Return the cases of one document: each query without notes on nodes, and if there are any, with them.
 
     Args:
         number: Place of the document in the list of all.
@@ -96,10 +97,13 @@ def cases_of(number: int, document: Document, encoded: Encoded, types: FloatArra
         for place, query in enumerate(encoded.unanswered)
     ]
     every = (*encoded.queries, *encoded.unanswered)
-    for asked, query in zip((*document.asked, *requests), every, strict=True):
-        target = asked.needs[:, None].astype(np.float32)
-        example = Example(features_of(known, query), known.section.member, target)
-        cases.append(Case(number, asked, index, known, query, example))
+    for notes in dict.fromkeys((None, encoded.notes)):
+        known, index = copy(known), replace(index, notes=notes)
+        known.notes = notes
+        for asked, query in zip((*document.asked, *requests), every, strict=True):
+            target = asked.needs[:, None].astype(np.float32)
+            example = Example(features_of(known, query), known.section.member, target)
+            cases.append(Case(number, asked, index, known, query, example))
     return cases
 
 
@@ -156,6 +160,7 @@ class Walk:
         series: That of the query.
         kinds: `(len(QUERY_KINDS),)` shares of the kinds of the query.
         alone: Whether the skill is a single file.
+        noted: Whether there are notes on its nodes.
         covered: Chance that the skill answers the query at all, if estimated.
     """
 
@@ -166,16 +171,16 @@ class Walk:
     series: str
     kinds: FloatArray
     alone: bool
+    noted: bool
     covered: float | None
 
 
-def walk(case: Case, document: Document, model: NeedModel, notes: IndexNotes | None = None) -> Walk:
+def walk(case: Case, document: Document, model: NeedModel) -> Walk:
     """Return the whole walk of one query; its pages only grow, so that one count says which suffice."""
     unlimited = Limits(None, model.limits.price)
     plain = replace(model, limits=unlimited, limits_with_notes=None)
-    index = case.index if notes is None else replace(case.index, notes=notes)
-    navigator = Navigator(model=plain, prepared=PREPARED)
-    selection = navigator.select(index, case.query, budget=Budget(fill=True), meter=NodeMeter(index.nodes))
+    navigator, meter = Navigator(model=plain, prepared=PREPARED), NodeMeter(case.index.nodes)
+    selection = navigator.select(case.index, case.query, budget=Budget(fill=True), meter=meter)
     picks = selection.picks
 
     def suffices(count: int) -> bool:
@@ -187,10 +192,9 @@ def walk(case: Case, document: Document, model: NeedModel, notes: IndexNotes | N
     shown = np.array([pick.total_tokens for pick in picks])
     breadth = model.breadth_of(case.query)
     signals = _signals(case, np.array([pick.marginal for pick in picks]), shown, breadth)
-    alone = len(document.document.files) == 1
-    kinds = kinds_of(case.query, breadth)
-    full = case.index.full_tokens
-    return Walk(signals, shown, full, enough, case.asked.series, kinds, alone, selection.covered)
+    kinds, full = kinds_of(case.query, breadth), case.index.full_tokens
+    alone, noted = len(document.document.files) == 1, case.index.notes is not None
+    return Walk(signals, shown, full, enough, case.asked.series, kinds, alone, noted, selection.covered)
 
 
 def _signals(case: Case, needs: FloatArray, shown: FloatArray, breadth: float) -> FloatArray:

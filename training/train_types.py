@@ -16,7 +16,7 @@ from sequence_net import Example, Net, Shape, arrays_of
 from skillpager.classifiers.local import TYPES, assemble
 from skillpager.sections import section_numbers
 from skillpager.sequence_net import SequenceNet
-from skillpager.types import FloatArray, Query
+from skillpager.types import FloatArray, IndexNotes, Query
 
 SHAPE = Shape(outputs=len(TYPES), width=64, blocks=2, dropout=0.4)
 FIT = Fit(epochs=8, rate=2e-3, batch=4, seeds=6, loss="types")
@@ -32,12 +32,14 @@ class Encoded:
         queries: Its queries, embedded, with their clauses.
         head: `(n, 6)` logits of its type head.
         unanswered: Requests that it does not answer, embedded.
+        notes: What readers wrote that its nodes are asked for, embedded, if they did.
     """
 
     rows: FloatArray
     queries: tuple[Query, ...]
     head: FloatArray
     unanswered: tuple[Query, ...] = ()
+    notes: IndexNotes | None = None
 
 
 def examples_of(documents: Sequence[Document], encoded: Sequence[Encoded]) -> list[Example]:

@@ -148,7 +148,7 @@ class IndexCache:
         cached = places[0].with_suffix(".npz")
         return self._noted.get_or_make(
             (index.key, id(index.embeddings), *states.items()),  # a draft has the same key
-            lambda: replace(index, notes=notes_on(index, read_notes([*states]), encoder, cached)),
+            lambda: replace(index, notes=notes_on(index.nodes, read_notes([*states]), encoder, cached)),
         )
 
     @cached_property

@@ -12,16 +12,10 @@ from conftest import SAMPLES
 from golden import check, features_text
 from skillpager import SkillPager
 from skillpager.strategies.navigator import features
-from skillpager.strategies.navigator.features import (
-    GROUPS,
-    NAMES,
-    IndexFeatures,
-    Segments,
-    features_of,
-    shifted,
-)
+from skillpager.strategies.navigator.features import GROUPS, NAMES, IndexFeatures, Segments, features_of
 from skillpager.strategies.navigator.lexical import BM25_B, BM25_K1, TermIndex, stems_of
-from skillpager.types import FloatArray, ListContext, Query, SkillIndex, TileKind
+from skillpager.strategies.navigator.scaling import ranks, shifted, standard
+from skillpager.types import FloatArray, IndexNotes, ListContext, Query, SkillIndex, TileKind
 from strategy_cases import index_with, near
 
 
@@ -226,6 +220,39 @@ def test_real_words_reach_real_nodes(pager: SkillPager) -> None:
     best = index.nodes[int(found[:, NAMES.index("bm25")].argmax())]
     assert "restore" in best.text.lower()
     assert "table" in best.text.lower()
+
+
+def test_notes_tell_how_what_a_node_is_asked_for_is_like_the_query() -> None:
+    # two asks of node 0 and one of node 1; node 2 is asked for nothing, of node 4 nothing is known
+    rows = np.array([[0.8, 0.6], [0.2, 0.96**0.5], [0.5, 0.75**0.5]], np.float32)
+    along = np.array([[0, 3], [1, 0]])  # node 3 must come with node 0, and node 0 with node 1
+    index = index_with(np.eye(5, 2, dtype=np.float32), texts=[*"abcde"])
+    noted = replace(index, notes=IndexNotes(np.arange(4), rows, np.array([0, 0, 1]), along))
+    whole, clause = np.array([0.6, 0.8], np.float32), np.array([1, 0], np.float32)
+    found = features_of(IndexFeatures(noted), Query("q", whole, (Query("c", clause),)))
+    of_query = (rows @ whole).tolist()
+    nearest = [max(one, two) for one, two in zip(of_query, rows[:, 0].tolist(), strict=True)]
+    least = min(*of_query, *rows[:, 0].tolist())
+    first_best, best, far = nearest[0], nearest[2], least
+    known = [first_best, best, far, far]
+    expected = np.array([*known, sum(known) / 4], np.float32)
+    assert column(found, "ask") == pytest.approx(expected, abs=1e-4)
+    assert column(found, "ask_z") == pytest.approx(standard(expected), abs=1e-4)
+    assert column(found, "ask_rank") == pytest.approx(ranks(expected), abs=1e-4)
+    assert column(found, "ask_below_best") == pytest.approx(expected - best, abs=1e-4)
+    first, second, third = of_query
+    own = [max(first, second), third, far, far]
+    expected = np.array([*own, sum(own) / 4], np.float32)
+    assert column(found, "ask_of_query") == pytest.approx(expected, abs=1e-4)
+    assert column(found, "ask_of_query_z") == pytest.approx(standard(expected), abs=1e-4)
+    assert column(found, "ask_of_query_rank") == pytest.approx(ranks(expected), abs=1e-4)
+    means = [(first + second) / 2, third, *expected[2:].tolist()]
+    assert column(found, "ask_mean") == pytest.approx(means, abs=1e-4)
+    below = [0, far - best, far - best, first_best - best, far - best]
+    assert column(found, "along_below_best") == pytest.approx(below, abs=1e-4)
+    assert (column(found, "noted"), column(found, "asked")) == ([1, 1, 1, 1, 0], [1, 1, 0, 0, 0])
+    without = features_of(IndexFeatures(index), Query("q", whole))
+    assert not any(any(column(without, name)) for name in GROUPS["notes"])
 
 
 def test_the_features_of_the_samples_are_what_they_were(sample_pager: SkillPager) -> None:

@@ -21,7 +21,6 @@ from skillpager.pages.assemble import NodeMeter
 from skillpager.sections import sections_of
 from skillpager.sequence_net import SequenceNet
 from skillpager.strategies.navigator import model as module
-from skillpager.strategies.navigator import notes as of_notes
 from skillpager.strategies.navigator.features import COVERAGE_NAMES, GROUPS, NAMES, IndexFeatures, features_of
 from skillpager.strategies.navigator.model import (
     SIZE_EXPONENT,
@@ -430,9 +429,10 @@ def test_a_reason_is_what_the_log_odds_lose_with_average_features(pager: SkillPa
         return with_sections(model.net.logits(of, known.section.member)[:, 0], known.section.member)
 
     lost = []
-    for names in GROUPS.values():
+    for group, names in GROUPS.items():
         columns, without = [NAMES.index(name) for name in names], features.copy()
-        without[:, columns] = average[columns]
+        if group != "notes":  # of which there are none
+            without[:, columns] = average[columns]
         lost.append(np.maximum(log_odds(features) - log_odds(without), 0))
     expected = np.array(lost) / np.sum(lost, axis=0)
     told = model.reasons(known, query)
@@ -616,30 +616,3 @@ def test_tokens_of_a_page_for_a_short_query_have_a_price_of_their_own(terms: int
     assert model_of().limits.price_of(query, 2000, -30, lean=True) == pytest.approx(1.6 * price)
     # a larger skill has cheaper tokens
     assert model_of().limits.price_of(query, 8000, -30, lean=False) == pytest.approx(price / 4**SIZE_EXPONENT)
-
-
-def test_notes_move_needs_by_their_nearest_ask_and_keep_the_sum() -> None:
-    # two asks of node 0 and one of node 1; node 2 is asked for nothing
-    rows = np.array([[0.8, 0.6], [0.2, 0.96**0.5], [0.5, 0.75**0.5]], np.float32)
-    along = np.array([[0, 3], [1, 4]])  # node 3 must come with node 0; node 4 is needed more than node 1
-    notes = IndexNotes(np.arange(3), rows, np.array([0, 0, 1]), along)
-    needs = np.array([0.3, 0.2, 0.4, 0.01, 0.9, 0.0, 1.0])
-    query = Query("q", np.array([0.6, 0.8], np.float32), (Query("c", np.array([1, 0], np.float32)),))
-    nearest = np.array([0.96, 0.5 * 0.6 + 0.75**0.5 * 0.8, 0.12 + 0.96**0.5 * 0.8])
-
-    def odds(chances: FloatArray) -> FloatArray:
-        clipped = chances.clip(1e-6, 1 - 1e-6)
-        return np.log(clipped / (1 - clipped))
-
-    moved = odds(needs)
-    moved[:3] += of_notes.ASK_WEIGHT * (nearest - nearest.mean())
-    moved[3] = moved[0] - of_notes.ALONG_STEP
-    found = of_notes.needs_with_notes(needs, notes, query)
-    assert found.sum() == pytest.approx(needs.sum(), abs=1e-5)
-    shift = odds(found)[:5] - moved[:5]
-    assert shift == pytest.approx(np.full(5, shift[0]), abs=1e-4)
-    assert 0 <= found[5] < found[3] < found[6] < 1
-    for sure in np.ones(7), np.eye(7)[0]:
-        found = of_notes.needs_with_notes(sure, notes, query.clauses[0])
-        assert found.sum() == pytest.approx(sure.sum(), abs=2e-5)
-        assert found.max() < 1

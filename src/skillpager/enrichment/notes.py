@@ -16,7 +16,7 @@ import numpy as np
 
 from skillpager.display_text import is_plain, snippet
 from skillpager.files import make_private_folder, read_bounded, write_file
-from skillpager.types import Encoder, FloatArray, Fragment, IndexNotes, Node, SkillIndex
+from skillpager.types import Encoder, FloatArray, Fragment, IndexNotes, Node
 
 logger = logging.getLogger(__name__)
 
@@ -107,12 +107,14 @@ def without_notes(nodes: Iterable[Node], notes: Notes) -> list[Node]:
     return [node for node in nodes if digest_of(node) not in notes]
 
 
-def notes_on(index: SkillIndex, notes: Notes, encoder: Encoder, cached: Path) -> IndexNotes | None:
-    """Return notes as a strategy reads them, embedded; None if no node of the index is asked for anything.
+def notes_on(
+    nodes: Sequence[Node | Fragment], notes: Notes, encoder: Encoder, cached: Path
+) -> IndexNotes | None:
+    """Return notes as a strategy reads them, embedded; None if no node of a skill is asked for anything.
 
     The embeddings are kept in the file `cached`.
     """
-    digests = [digest_of(node) for node in index.nodes]
+    digests = [digest_of(node) for node in nodes]
     first = {digest: ordinal for ordinal, digest in reversed([*enumerate(digests)])}
     noted = [(ordinal, notes[digest]) for ordinal, digest in enumerate(digests) if digest in notes]
     asks = [(ordinal, ask) for ordinal, of in noted for ask in of.asks]

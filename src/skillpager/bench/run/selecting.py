@@ -100,7 +100,7 @@ def _noted_index(pager: SkillPager, index: SkillIndex, strategy: str, folder: st
     cached = pager.settings.cache_dir / "notes" / f"bench-{index.key}.npz"
     return _POOLS.get_or_make(
         (pager, index.key, folder),
-        lambda: replace(index, notes=notes_on(index, notes_in_folder(folder), encoder, cached)),
+        lambda: replace(index, notes=notes_on(index.nodes, notes_in_folder(folder), encoder, cached)),
     )
 
 

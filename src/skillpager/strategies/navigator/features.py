@@ -2,8 +2,8 @@
 
 They come in groups (`GROUPS`): the meaning of the texts (cosines of embeddings), the words they share, the
 rarest of these words, how well the node answers a single clause of the query, the section, list and
-neighbours of the node, and the form of the node and of the query. What does not depend on the query is
-computed once for an index.
+neighbours of the node, what notes say that it is asked for, and the form of the node and of the query. What
+does not depend on the query is computed once for an index.
 
 Reference: paper §3.2 has one feature, the cosine; the others are this package's.
 """
@@ -20,8 +20,9 @@ import numpy as np
 
 from skillpager.sections import sections_of
 from skillpager.strategies.navigator.lexical import IntArray, TermIndex, stems_of, terms_of
+from skillpager.strategies.navigator.scaling import ranks, share, shifted, standard, unit
 from skillpager.strategies.picking import cosines
-from skillpager.types import FloatArray, Node, NodeType, Query, SkillIndex, TileKind
+from skillpager.types import FloatArray, IndexNotes, Node, NodeType, Query, SkillIndex, TileKind
 
 RARE = 0.6  # share of the greatest rarity from which on a word says where to look
 FEEDBACK_NODES = 3  # whose mean represents the query's subject (pseudo-relevance feedback)
@@ -54,6 +55,10 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "heading": ("heading_coverage", "path_coverage"),
     "neighbours": (
         "before", "after", "smooth", "around_best", "bm25_before", "bm25_after", "list_best", "list_mean",
+    ),
+    "notes": (
+        "noted", "asked", "ask", "ask_z", "ask_below_best", "ask_rank", "ask_of_query", "ask_of_query_z",
+        "ask_of_query_rank", "ask_mean", "along_below_best",
     ),
     "type": (*(f"type:{kind}" for kind in TYPES), "type_confidence"),
     "form": (
@@ -101,7 +106,7 @@ class IndexFeatures:
 
     def __init__(self, index: SkillIndex) -> None:
         nodes, sections = index.nodes, sections_of(index)
-        self.rows = index.embeddings
+        self.rows, self.notes = index.embeddings, index.notes
         self.tokens = np.array([max(1, node.tokens) for node in nodes], np.float32)
         numbers = [number for number, section in enumerate(sections) for _ in section]
         self.section = Segments(numbers)
@@ -123,8 +128,8 @@ class IndexFeatures:
         self.headings = TermIndex([stems_of(terms_of(" ".join(path[-1:]))) for path in paths])
         self.paths = TermIndex([stems_of(terms_of(" ".join(path))) for path in paths])
         self.lead_ins = TermIndex([stems_of(terms_of(item.lead_in)) if item else [] for item in lists])
-        self.section_rows = _unit(self.section.mean(self.rows, self.tokens))
-        self.centre = _unit((self.rows * self.tokens[:, None]).sum(0))
+        self.section_rows = unit(self.section.mean(self.rows, self.tokens))
+        self.centre = unit((self.rows * self.tokens[:, None]).sum(0))
         type_and_form = [
             [
                 *(node.type is kind for kind in TYPES),
@@ -174,18 +179,18 @@ def features_of(known: IndexFeatures, query: Query) -> FloatArray:
     feedback = known.rows[np.argsort(-cosine, kind="stable")[:FEEDBACK_NODES]].mean(0)
     terms, stems = _words_of(query)
     bm25, coverage = known.words.score(terms)
-    bm25_share = _share(bm25)
+    bm25_share = share(bm25)
     stem_bm25, stem_coverage = known.stems.score(stems)
     columns = [
         cosine,
-        _standard(cosine),
+        standard(cosine),
         cosine - cosine.max(),
-        _ranks(cosine),
-        _standard(cosines(known.rows, _unit(feedback))),
+        ranks(cosine),
+        standard(cosines(known.rows, unit(feedback))),
         np.log1p(bm25),
         bm25_share,
         coverage,
-        _share(stem_bm25),
+        share(stem_bm25),
         stem_coverage,
         known.lead_ins.score(stems)[1],
         *_of_names(known, terms, stems),
@@ -193,6 +198,7 @@ def features_of(known: IndexFeatures, query: Query) -> FloatArray:
         *_of_section(known, query, cosine, bm25_share, stems),
         *(headings.score(stems)[1][known.section.member] for headings in (known.headings, known.paths)),
         *_of_neighbours(known.lists, cosine, bm25_share),
+        *_of_notes(known.notes, query, len(cosine)),
     ]
     of_query = [
         math.log1p(len(terms)),
@@ -345,11 +351,11 @@ def _of_clauses(known: IndexFeatures, clauses: Sequence[Query]) -> list[FloatArr
     """Return the features of the clause that fits best: each is the best over the clauses."""
     rows = np.stack([clause.embedding for clause in clauses], axis=1)
     cosine, section_cosine = cosines(known.rows, rows), cosines(known.section_rows, rows)
-    standard = _standard(cosine)
+    scaled = standard(cosine)
     of_sections = [
-        _standard(section_cosine),
-        known.section.best(standard),
-        known.section.mean(standard, known.tokens),
+        standard(section_cosine),
+        known.section.best(scaled),
+        known.section.mean(scaled, known.tokens),
     ]
     stems = [_words_of(clause)[1] for clause in clauses]
     words = [known.stems.score(of_clause) for of_clause in stems]
@@ -357,11 +363,11 @@ def _of_clauses(known: IndexFeatures, clauses: Sequence[Query]) -> list[FloatArr
     member = known.section.member
     return [
         cosine.max(1),
-        standard.max(1),
-        _ranks(cosine).min(1),
+        scaled.max(1),
+        ranks(cosine).min(1),
         (cosine - cosine.max(0)).max(1),
         *(values.max(1)[member] for values in of_sections),
-        np.max([_share(bm25) for bm25, _ in words], axis=0),
+        np.max([share(bm25) for bm25, _ in words], axis=0),
         np.max([coverage for _, coverage in words], axis=0),
         np.max(in_section, axis=0)[member],
         np.full(len(cosine), math.log1p(len(clauses))),
@@ -376,13 +382,13 @@ def _of_section(
     section_cosine = cosines(known.section_rows, query.embedding)
     of_sections = [
         section.best(cosine),
-        _standard(section.mean(cosine, known.tokens)),
-        _standard(section_cosine),
-        _ranks(section_cosine),
+        standard(section.mean(cosine, known.tokens)),
+        standard(section_cosine),
+        ranks(section_cosine),
         section.best(bm25_share),
         known.in_section.score(stems)[1],
     ]
-    of_chapters = [chapter.best(cosine), _standard(chapter.mean(cosine, known.tokens))]
+    of_chapters = [chapter.best(cosine), standard(chapter.mean(cosine, known.tokens))]
     return [
         *(values[section.member] for values in of_sections),
         *(values[chapter.member] for values in of_chapters),
@@ -404,42 +410,39 @@ def _of_neighbours(lists: Segments, cosine: FloatArray, bm25: FloatArray) -> lis
     ]
 
 
-def shifted(values: FloatArray, by: int) -> FloatArray:
-    """Return each row's neighbour: the row `by` rows before it (after it if negative), zeros beyond."""
-    moved = np.zeros_like(values)
-    if by > 0:
-        moved[by:] = values[:-by]
-    else:
-        moved[:by] = values[-by:]
-    return moved
+def _of_notes(notes: IndexNotes | None, query: Query, count: int) -> FloatArray:
+    """Return `(features, count)`: how what nodes are asked for is like the query; zeros without notes.
 
-
-def _share(bm25: FloatArray) -> FloatArray:
-    """Return BM25 scores as shares of the largest."""
-    return bm25 / max(1e-6, float(bm25.max()))
-
-
-def _standard(values: FloatArray) -> FloatArray:
-    """Return values, or each column of them, with mean 0 and standard deviation 1."""
-    standard: FloatArray = np.subtract(
-        values, np.add.reduce(values) / np.float32(len(values)), dtype=np.float32
+    Each ask is compared with the query and with its clause that fits best. A node that is asked for nothing
+    counts as the farthest of all, one without notes as their mean.
+    """
+    if notes is None:
+        return np.zeros((len(GROUPS["notes"]), count), np.float32)
+    parts = np.stack([part.embedding for part in (query, *query.clauses)], axis=1)
+    of_asks = cosines(notes.rows, parts)
+    asks = np.bincount(notes.owners, minlength=count)
+    unknown = np.bincount(notes.noted, minlength=count) == 0
+    scores = np.full((3, count), of_asks.min(), np.float32)
+    for score, values in zip(scores, (of_asks.max(1), of_asks[:, 0]), strict=False):
+        np.maximum.at(score, notes.owners, values)
+        score[unknown] = score[~unknown].mean()
+    nearest, of_query, along = scores
+    np.maximum.at(along, notes.along[:, 1], nearest[notes.along[:, 0]])
+    mean = np.bincount(notes.owners, of_asks[:, 0], count) / np.maximum(asks, 1)
+    return np.stack(
+        [
+            ~unknown,
+            asks > 0,
+            nearest,
+            standard(nearest),
+            nearest - nearest.max(),
+            ranks(nearest),
+            of_query,
+            standard(of_query),
+            ranks(of_query),
+            np.where(asks > 0, mean, of_query),
+            along - nearest.max(),
+        ],
+        dtype=np.float32,
+        casting="unsafe",
     )
-    deviation = np.sqrt(np.add.reduce(np.square(standard)) / np.float32(len(values)))
-    standard /= np.maximum(deviation, np.float32(1e-6))
-    return standard
-
-
-def _ranks(values: FloatArray) -> FloatArray:
-    """Return 0 for the largest value, or that of each column, up to 1 for the smallest: logs of ranks."""
-    if values.ndim > 1:
-        return np.stack([_ranks(column) for column in values.T], axis=1)
-    steps = np.log1p(np.arange(len(values), dtype=np.float32))
-    steps /= np.float32(math.log1p(max(1, len(values) - 1)))
-    ranks = np.empty_like(steps)
-    ranks[np.argsort(-values, kind="stable")] = steps
-    return ranks
-
-
-def _unit(rows: FloatArray) -> FloatArray:
-    lengths = np.linalg.norm(rows, axis=-1, keepdims=True)
-    return np.divide(rows, np.where(lengths == 0, 1, lengths), dtype=np.float32)

@@ -180,16 +180,18 @@ class NeedModel:
     def reasons(self, known: IndexFeatures, query: Query) -> list[dict[str, float]]:
         """Return for each node what each group of features adds to its log odds, as shares that add up to 1.
 
-        A group's share is what the log odds lose when its features are those of an average node.
+        A group's share is what the log odds lose when its features are those of an average node. Notes that
+        are not there add nothing.
         """
         features, average = features_of(known, query), self.net.arrays["0.mean"]
         likely = self._likely(known, features)
         full = self._logits(known, features, likely)
         lost, end = [], 0
-        for names in GROUPS.values():
+        for group, names in GROUPS.items():
             start, end = end, end + len(names)
             without = features.copy()
-            without[:, start:end] = average[start:end]
+            if group != "notes" or known.notes is not None:
+                without[:, start:end] = average[start:end]
             lost.append(np.maximum(full - self._logits(known, without, likely), 0))
         shares = np.stack(lost, axis=1)
         shares /= np.maximum(shares.sum(axis=1, keepdims=True), 1e-6)

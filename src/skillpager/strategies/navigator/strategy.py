@@ -29,7 +29,6 @@ from skillpager.sections import sections_of
 from skillpager.strategies.navigator.features import QUERY_KINDS, IndexFeatures, Odds, kinds_of
 from skillpager.strategies.navigator.lexical import clauses_of, terms_of
 from skillpager.strategies.navigator.model import NeedModel, shipped_model
-from skillpager.strategies.navigator.notes import needs_with_notes
 from skillpager.strategies.picking import PerIndex, Picker, falling
 from skillpager.types import (
     Budget,
@@ -278,10 +277,8 @@ class Navigator:
         model = self._model
         needs = model.needs(prepared.features, query)
         covered = model.covered(prepared.features, query, needs)
-        limits, breadth = model.limits, model.breadth_of(query)
-        if index.notes is not None:
-            needs = needs_with_notes(needs, index.notes, query)
-            limits = model.limits_with_notes or limits
+        breadth = model.breadth_of(query)
+        limits = (model.limits_with_notes if index.notes else None) or model.limits
         variants = prepared.variants.choose(query, needs)
         picker.marginal = needs
         gap = max(float(meter.gap_tokens), self.opening_tokens)
