@@ -162,6 +162,11 @@ def _example(
     )
 
 
+def is_typical(example: Example) -> bool:
+    """Return whether a skill is of the data with broad requests, by nearly as many authors, or a folder."""
+    return len(example.document.files) > 1 or any(asked.series == BROAD for asked in example.asked)
+
+
 @cache
 def about_any_topic() -> Mapping[str, Mapping[str, list[str]]]:
     """Return by SHA-256, for each skill about any topic, the requests it answers and those it does not."""

@@ -1,6 +1,6 @@
 """What pages promise on skills never seen: how many suffice, what they save, and how their chances hold."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pandas as pd
@@ -10,40 +10,51 @@ import train_navigator
 from data import BROAD, LONG, SHORT, UNANSWERED
 from skillpager.strategies.navigator.model import NeedModel
 from skillpager.strategies.navigator.strategy import LEAN_BELOW, LEAST_CHANCE, LEAST_SAVING
+from skillpager.types import FloatArray
 from train_navigator import Case, Walk
 from train_types import calibration_error, reliability
 
 # series of queries that pages are judged on
 ANSWERED = (LONG, SHORT, BROAD)
+# pages without limits: row of `Limits.price`, and by how much that is multiplied
+PAGES = {"default": (0, 1.0), "half the price": (0, 0.5), "twice the price": (0, 2.0), "lean": (1, 1.0)}
+# tokens that pages of folders are filled to
+CEILINGS = (2000, 4000, 8000)
 # behind the name of skills with notes on their nodes
 WITH_NOTES = " with notes"
 
 
-def pages_of(model: NeedModel, walks: Sequence[Walk], *, lean: bool) -> list[dict[str, object]]:
-    """Return a row for each walk: the page without limits of a calibrated model, and whether it suffices."""
-    rows = []
+def pages_of(model: NeedModel, walks: Sequence[Walk]) -> Iterator[dict[str, object]]:
+    """Yield a row for each walk and kind of pages of a calibrated model: its tokens, and whether it suffices."""
     for walk in walks:
-        unanswered = walk.covered is not None and walk.covered < LEAN_BELOW
-        is_lean = lean or unanswered
         limits = (model.limits_with_notes if walk.noted else None) or model.limits
         assert limits.chance is not None
         chances = train_navigator.chances_of(walk, limits.chance)
-        price = float(np.exp(walk.kinds @ np.log(limits.price[int(is_lean)])))
-        length = train_navigator.length_at(walk, chances, price, 0.0 if unanswered else LEAST_CHANCE)
-        if not is_lean and walk.shown[length - 1] >= (1 - LEAST_SAVING) * walk.full_tokens:
-            length = len(walk.shown)
-        rows.append(
-            {
-                "pages": "lean" if lean else "default",
-                "skills": ("one file" if walk.alone else "several files") + WITH_NOTES * walk.noted,
-                "queries": walk.series,
-                "suffices": length >= walk.enough,
-                "promised": chances[length - 1],
-                "tokens": int(walk.shown[length - 1]),
-                "full": walk.full_tokens,
-            }
-        )
-    return rows
+        skills = ("one file" if walk.alone else "several files") if walk.typical else "one file, older"
+        skills += WITH_NOTES * walk.noted
+        of_walk = {"skills": skills, "queries": walk.series, "full": walk.full_tokens}
+        unanswered = walk.covered is not None and walk.covered < LEAN_BELOW
+        for pages, (row, factor) in PAGES.items():
+            is_lean = row == 1 or unanswered
+            price = float(np.exp(walk.kinds @ np.log(limits.price[int(is_lean)]))) * factor
+            length = train_navigator.length_at(walk, chances, price, 0.0 if unanswered else LEAST_CHANCE)
+            if not is_lean and walk.shown[length - 1] >= (1 - LEAST_SAVING) * walk.full_tokens:
+                length = len(walk.shown)
+            yield of_walk | _page(pages, walk, length, chances)
+        for ceiling in CEILINGS if not walk.alone else ():
+            length = max(1, int(np.searchsorted(walk.shown, ceiling, side="right")))
+            yield of_walk | _page(f"filled to {ceiling}", walk, length, chances)
+            tokens, suffices = min(ceiling, walk.full_tokens), walk.by_words <= ceiling
+            yield of_walk | {"pages": f"BM25 to {ceiling}", "suffices": suffices, "tokens": tokens}
+
+
+def _page(pages: str, walk: Walk, length: int, chances: FloatArray) -> dict[str, object]:
+    return {
+        "pages": pages,
+        "suffices": length >= walk.enough,
+        "promised": chances[length - 1],
+        "tokens": int(walk.shown[length - 1]),
+    }
 
 
 def table_of(rows: Sequence[dict[str, object]], covered: Sequence[tuple[Case, float | None]]) -> pd.DataFrame:
@@ -54,14 +65,14 @@ def table_of(rows: Sequence[dict[str, object]], covered: Sequence[tuple[Case, fl
         covered: Queries, near misses among them, and the chance that they are covered, if estimated.
     """
     frame = pd.DataFrame(rows)
-    without = frame[~frame["skills"].str.endswith(WITH_NOTES)]
+    plain = frame[frame["skills"].isin(("one file", "several files")) & frame["pages"].isin(PAGES)]
     keys = ["pages", "skills", "queries"]
     found = [
         {**dict(zip(keys, names, strict=True)), **_figures(part)}
         for names, part in [
             *frame.groupby(keys),
             *(((*names, "all"), part) for names, part in frame.groupby(keys[:2])),
-            *(((name, "all", "all"), part) for name, part in without.groupby("pages")),
+            *(((name, "all", "all"), part) for name, part in plain.groupby("pages")),
         ]
     ]
     for noted, skills in (False, "all"), (True, f"all{WITH_NOTES}"):
@@ -81,12 +92,15 @@ def table_of(rows: Sequence[dict[str, object]], covered: Sequence[tuple[Case, fl
 
 def _figures(part: pd.DataFrame) -> dict[str, object]:
     suffices = part["suffices"].to_numpy(bool)
-    both = 0 < suffices.sum() < len(suffices)
-    return {
+    found: dict[str, object] = {
         "count": len(part),
         "sufficient": round(float(suffices.mean()), 4),
         "saved": round(1 - part["tokens"].sum() / part["full"].sum(), 4),
         "tokens": round(part["tokens"].mean()),
-        "calibration_error": calibration_error(reliability(part["promised"].to_numpy(), suffices)),
-        "auc": round(float(roc_auc_score(suffices, part["promised"])), 4) if both else None,
     }
+    if part["promised"].notna().all():
+        bins = reliability(part["promised"].to_numpy(), suffices)
+        both = 0 < suffices.sum() < len(suffices)
+        area = round(float(roc_auc_score(suffices, part["promised"])), 4) if both else None
+        found |= {"calibration_error": calibration_error(bins), "auc": area}
+    return found

@@ -40,13 +40,13 @@ import promise
 import train_navigator
 import train_types
 from data import (
-    BROAD,
     FURTHER,
     LONG,
     SHORT,
     TEXT_FORM,
     Example,
     embedded_queries,
+    is_typical,
     load,
     notes_of,
     places_about_any_topic,
@@ -323,14 +323,13 @@ def calibrate(
     rows: list[dict[str, object]] = []
     for name, net in nets.items():
         models[name] = _calibrated(net, _others(typical, name), logits, about_any)
-        answered = [case for case in typical[name] if case.asked.series in ANSWERED]
+        answered = [case for case in by_split[name] if case.asked.series in ANSWERED]
         walks[name] = [train_navigator.walk(case, examples[case.document], models[name]) for case in answered]
     for name, model in models.items():
         models[name] = _with_limits(model, _others(walks, name))
         path = work / "folds" / name / "navigator.npz"
         np.savez_compressed(path, **train_navigator.file_arrays(models[name]))
-        for lean in (False, True):
-            rows += promise.pages_of(models[name], walks[name], lean=lean)
+        rows += promise.pages_of(models[name], walks[name])
     covered = {
         key_of(case): models[name].covered(
             case.known, case.query, models[name].calibrated(logits[key_of(case)])
@@ -371,11 +370,6 @@ def key_of(case: Case) -> CaseKey:
     return case.document, case.asked.query.id, case.index.notes is not None
 
 
-def is_typical(example: Example) -> bool:
-    """Return whether a skill is of the data with broad requests, by nearly as many authors, or a folder."""
-    return len(example.document.files) > 1 or any(asked.series == BROAD for asked in example.asked)
-
-
 def _others(parts: Mapping[str, Sequence[Any]], name: str) -> list[Any]:
     """Return what the other parts hold, one behind the other."""
     return [each for other, of in parts.items() if other != name for each in of]
@@ -397,7 +391,8 @@ def _calibrated(
 
 
 def _with_limits(model: NeedModel, walks: Sequence[Walk]) -> NeedModel:
-    without, noted = ([walk for walk in walks if walk.noted is noted] for noted in (False, True))
+    typical = [walk for walk in walks if walk.typical]
+    without, noted = ([walk for walk in typical if walk.noted is noted] for noted in (False, True))
     return replace(
         model,
         limits=train_navigator.fit_limits(without),

@@ -16,7 +16,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 from sklearn.preprocessing import StandardScaler
 
-from data import BROAD, LONG, SHORT, STRANGER, UNANSWERED, Asked
+from data import BROAD, LONG, SHORT, STRANGER, UNANSWERED, Asked, is_typical
 from data import Example as Document
 from fitting import Fit, fit_nets
 from sequence_net import Example, Net, Shape
@@ -25,6 +25,7 @@ from skillpager.bench.judge.judges import judge_evidence
 from skillpager.classifiers.local import TYPES
 from skillpager.encoders.builtin import DIM
 from skillpager.pages.assemble import NodeMeter
+from skillpager.sections import sections_of
 from skillpager.strategies.navigator.features import (
     LARGEST_SKILL,
     LEAST_NEED,
@@ -36,6 +37,7 @@ from skillpager.strategies.navigator.features import (
     kinds_of,
     query_signals,
 )
+from skillpager.strategies.navigator.lexical import stems_of, terms_of
 from skillpager.strategies.navigator.model import SIZE_EXPONENT, TYPICAL_TOKENS, Limits, NeedModel
 from skillpager.strategies.navigator.strategy import LEAST_CHANCE, MOST_TOKENS, Navigator
 from skillpager.strategies.picking import PerIndex
@@ -160,7 +162,9 @@ class Walk:
         series: That of the query.
         kinds: `(len(QUERY_KINDS),)` shares of the kinds of the query.
         alone: Whether the skill is a single file.
+        typical: Whether it is of the data by many authors (`data.is_typical`).
         noted: Whether there are notes on its nodes.
+        by_words: Tokens of the fewest whole sections that suffice, the best by BM25 first.
         covered: Chance that the skill answers the query at all, if estimated.
     """
 
@@ -171,7 +175,9 @@ class Walk:
     series: str
     kinds: FloatArray
     alone: bool
+    typical: bool
     noted: bool
+    by_words: int
     covered: float | None
 
 
@@ -181,20 +187,36 @@ def walk(case: Case, document: Document, model: NeedModel) -> Walk:
     plain = replace(model, limits=unlimited, limits_with_notes=None)
     navigator, meter = Navigator(model=plain, prepared=PREPARED), NodeMeter(case.index.nodes)
     selection = navigator.select(case.index, case.query, budget=Budget(fill=True), meter=meter)
-    picks = selection.picks
+    picks, sections = selection.picks, sections_of(case.index)
+    shown = np.array([pick.total_tokens for pick in picks])
+    breadth = model.breadth_of(case.query)
+    scores = case.known.in_section.score(stems_of(dict.fromkeys(terms_of(case.query.text))))[0]
+    by_words = [sections[number] for number in np.argsort(-scores, kind="stable")]
+    of_words = [ordinal for section in by_words[: _enough(case, document, by_words)] for ordinal in section]
+    return Walk(
+        signals=_signals(case, np.array([pick.marginal for pick in picks]), shown, breadth),
+        shown=shown,
+        full_tokens=case.index.full_tokens,
+        enough=_enough(case, document, [[pick.node.ordinal] for pick in picks]),
+        series=case.asked.series,
+        kinds=kinds_of(case.query, breadth),
+        alone=len(document.document.files) == 1,
+        typical=is_typical(document),
+        noted=case.index.notes is not None,
+        by_words=int(case.known.tokens[of_words].sum()),
+        covered=selection.covered,
+    )
+
+
+def _enough(case: Case, document: Document, parts: Sequence[Sequence[int]]) -> int:
+    """Return how many parts, lists of ordinals, a page must have of the first, to suffice by the measure."""
 
     def suffices(count: int) -> bool:
-        shown = sorted(pick.node.ordinal for pick in picks[:count])
+        shown = sorted(ordinal for part in parts[:count] for ordinal in part)
         text = "\n\n".join(case.index.nodes[ordinal].text for ordinal in shown)
         return judge_evidence(document.document, case.asked.query, text)[1]
 
-    enough = bisect_left(range(len(picks) + 1), True, key=suffices)
-    shown = np.array([pick.total_tokens for pick in picks])
-    breadth = model.breadth_of(case.query)
-    signals = _signals(case, np.array([pick.marginal for pick in picks]), shown, breadth)
-    kinds, full = kinds_of(case.query, breadth), case.index.full_tokens
-    alone, noted = len(document.document.files) == 1, case.index.notes is not None
-    return Walk(signals, shown, full, enough, case.asked.series, kinds, alone, noted, selection.covered)
+    return bisect_left(range(len(parts) + 1), True, key=suffices)
 
 
 def _signals(case: Case, needs: FloatArray, shown: FloatArray, breadth: float) -> FloatArray:

@@ -544,9 +544,15 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Trained]:
     """All stages run on eight samples, in two folds."""
     folder = tmp_path_factory.mktemp("training")
     made = Trained(annotate(folder / "samples", REPOSITORIES), folder / "work", folder / "out")
+    # every node is asked for by its own words
+    notes = {
+        example.document.provenance.sha256: [(0, 0, [each.text[:80]], []) for each in example.fragments]
+        for example in made.examples
+    }
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(train, "FOLDS", 2)
         patch.setattr(train, "EncoderSettings", lambda: SMALL)
+        patch.setattr(data, "readers_notes", lambda: notes)
         train.run(made.examples, made.work, made.out)
         yield made
     # the encoders of all folds take half a gigabyte
@@ -570,7 +576,6 @@ def test_no_fold_learns_from_what_it_is_tried_on(trained: Trained) -> None:
 def test_classifier_and_navigator_of_a_fold_learn_from_other_repositories(
     trained: Trained, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What unseen models make of a document is the same when it is read from what the folds wrote."""
     examples, splits = trained.examples, trained.splits
     work = tmp_path / "work"
     work.mkdir()
@@ -585,15 +590,7 @@ def test_classifier_and_navigator_of_a_fold_learn_from_other_repositories(
     made = train.of_folds(examples, work, splits)
     sizes = [[len(examples[place].fragments) for place in split.learns] for split in splits]
     assert learnt == sizes
-    read = train.read_unseen(examples, work, splits)
-    assert sorted(read.encoded) == sorted(read.logits) == sorted(read.types) == list(range(len(examples)))
-    for place in read.encoded:
-        np.testing.assert_array_equal(read.encoded[place].rows, made.encoded[place].rows)
-        for one, other in zip(read.encoded[place].unanswered, made.encoded[place].unanswered, strict=True):
-            assert one.text == other.text
-        np.testing.assert_allclose(read.logits[place], made.logits[place], rtol=1e-5, atol=1e-5)
-        np.testing.assert_allclose(read.types[place], made.types[place], rtol=1e-4, atol=1e-5)
-
+    assert sorted(made.encoded) == sorted(made.logits) == sorted(made.types) == list(range(len(examples)))
     cases = train.make_cases(examples, made)
     monkeypatch.setattr(train, "CASES", cases)
     monkeypatch.setattr(train_navigator, "train", lambda known: known)
@@ -624,6 +621,10 @@ def test_what_ships_pages_a_skill(trained: Trained, tmp_path: Path) -> None:
     assert context.nodes
     assert context.sufficiency is not None
     assert classifier.embedding == trained.navigator().embedding == f"{ENCODER_ID}/{TEXT_FORM}"
+    shown = {row["skills"] for row in table(trained.work / "promise.csv") if row["pages"] == "default"}
+    assert shown == {"all", "one file", "one file with notes"}
+    with np.load(trained.out / "navigator" / "navigator.npz") as arrays:
+        assert arrays["notes.chance.bias"].tolist() != arrays["chance.bias"].tolist()
     pager.close()
 
 
