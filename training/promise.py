@@ -25,7 +25,7 @@ WITH_NOTES = " with notes"
 
 
 def pages_of(model: NeedModel, walks: Sequence[Walk]) -> Iterator[dict[str, object]]:
-    """Yield a row for each walk and kind of pages of a calibrated model: its tokens, and whether it suffices."""
+    """Yield a row for each walk and kind of pages of a calibrated model: tokens, and whether it suffices."""
     for walk in walks:
         limits = (model.limits_with_notes if walk.noted else None) or model.limits
         assert limits.chance is not None
