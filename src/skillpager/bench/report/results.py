@@ -18,13 +18,7 @@ import pandas as pd
 
 from skillpager.bench.data.evidence import MANIFEST
 from skillpager.bench.data.folder import BenchFolder
-from skillpager.bench.data.records import (
-    JudgmentRecord,
-    LineRange,
-    QueryRecord,
-    SelectionRecord,
-    read_records,
-)
+from skillpager.bench.data.records import JudgmentRecord, QueryRecord, SelectionRecord, expand, read_records
 from skillpager.bench.judge.evidence_measure import rank_measures
 from skillpager.bench.run.learned import (
     LEARNED,
@@ -240,11 +234,6 @@ def depth(query: QueryRecord, lines: int) -> float:
     """Return the mean place of a query's needed lines in a skill of so many lines, 0 to 1; NaN if none."""
     needed = [*expand(query.critical)]
     return (float(np.mean(needed)) - 1) / max(1, lines - 1) if needed else np.nan
-
-
-def expand(ranges: Iterable[LineRange]) -> set[int]:
-    """Return the lines of ranges."""
-    return {line for first, last in ranges for line in range(first, last + 1)}
 
 
 def join(
