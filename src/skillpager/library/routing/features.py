@@ -49,18 +49,12 @@ COLUMNS = (
 
 @dataclass(frozen=True, eq=False)
 class Candidates:
-    """The skills that may fit a query, and what is known of each.
+    """The skills that may fit a query, and what is known of each."""
 
-    Attributes:
-        skills: `(c,)` their places in the library, ascending.
-        features: `(c, len(COLUMNS))` float64.
-        terms: The terms of the query that any skill holds, rarest first.
-        weights: By field `(c, len(terms))` float32: BM25 of each term; of `phrases` that of pairs of terms.
-    """
-
-    skills: NDArray[np.intp]
-    features: NDArray[np.float64]
-    terms: tuple[str, ...]
+    skills: NDArray[np.intp]  # `(c,)` their places in the library, ascending
+    features: NDArray[np.float64]  # `(c, len(COLUMNS))`
+    terms: tuple[str, ...]  # of the query, those that any skill holds, rarest first
+    # by field `(c, len(terms))`: BM25 of each term; of `phrases` that of pairs of terms
     weights: Mapping[str, FloatArray]
 
     def column(self, name: str) -> FloatRow:
