@@ -1,7 +1,4 @@
-"""The offline stage: return a skill's index from memory or the store, or build and store it.
-
-Reference: paper §3.1.
-"""
+"""The offline stage (paper §3.1): return a skill's index from memory or the store, or build and store it."""
 
 import hashlib
 import json
@@ -251,21 +248,13 @@ class Builder:
         known: Mapping[str, FloatArray] = MappingProxyType({}),
         draft: SkillIndex | None = None,
     ) -> SkillIndex:
-        """Return the index of `skill` under the cache key `key`.
+        """Return the index of `skill` under the cache key `key`; raises what encoder and classifier raise.
 
-        Args:
-            skill: The skill.
-            key: Its cache key.
-            tiles: Its headings and the fragments that become nodes; those of `split_skill` by default.
-            query: Embed no more than `DRAFT_NODES` nodes, in the sections that share most words with it; the
-                rows of all others are zeros, and there are no edges. Empty to embed all.
-            known: Embeddings of files, by digest, that need not be computed.
-            draft: An index of the same for another query: its tiles and rows need not be made again.
-
-        Raises:
-            EncoderError: The encoder fails.
-            ClassifierError: The classifier fails.
-            ValueError: A part returns the wrong number of rows or types, or reads rows that no encoder makes.
+        `tiles` are its headings and the fragments that become nodes, by default those of `split_skill`. With
+        `query` no more than `DRAFT_NODES` nodes are embedded, in the sections that share most words with it:
+        the rows of all others are zeros, and there are no edges. `known` are embeddings of files, by digest;
+        `draft` is an index of the same for another query: neither is made again. Parts that return the wrong
+        number of rows or types, or read rows that no encoder makes, are a `ValueError`.
         """
         # an index that is stored needs none of it
         from skillpager.graph.edges import infer_edges
