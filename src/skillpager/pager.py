@@ -123,11 +123,9 @@ class SkillPager:
         return self._store
 
     def __enter__(self) -> Self:
-        """Return the pager."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Close the store."""
         self.close()
 
     def close(self) -> None:
@@ -187,7 +185,7 @@ class SkillPager:
         return self.builder.recipe
 
     def page(self, skill: SkillSource, query: str, **options: Unpack[PageOptions]) -> Page:
-        """Return the page of a skill for a query.
+        """Return the page of a skill for a query (paper §3.2).
 
         A strategy that fills its budget returns a skill that fits it whole, except in style `plain`, which is
         exactly the paper's method; `navigator` does so with `fill`. A query that the skill hardly covers gets
@@ -205,8 +203,6 @@ class SkillPager:
             StrategyError: The strategy's model or endpoint fails.
             SkillPagerError: As for `index`.
             TypeError: An option is unknown.
-
-        Reference: paper §3.2.
         """
         if unknown := options.keys() - PageOptions.__annotations__.keys():
             raise TypeError(f"page() has no option {', '.join(sorted(unknown))}")

@@ -1,10 +1,8 @@
-"""The merge rules of paper §3.1, in order; each is a function of two adjacent pieces.
+"""The merge rules of paper §3.1, Fragment Splitting, in order; each is a function of two adjacent pieces.
 
 A rule decides whether the right piece joins the left one. The rules run one after the other over all
 pieces of a file; pieces of different sections never join. Code blocks are never cut, because each is
 one piece from the start. Three rules are not the paper's: tags and list markers alone say nothing.
-
-Reference: paper §3.1, Fragment Splitting.
 """
 
 import re

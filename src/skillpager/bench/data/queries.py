@@ -1,7 +1,4 @@
-"""Queries for skills, written by a model.
-
-Reference: paper §4.1, query generation.
-"""
+"""Queries for skills, written by a model (paper §4.1, query generation)."""
 
 import hashlib
 import json

@@ -1,9 +1,7 @@
 """Judges by votes: a language model's or people's votes on each case, and the file that keeps them.
 
 Votes are one a line in `votes/<judge>.jsonl`, where the same context is found again under
-another method or after a killed run. The majority decides.
-
-Reference: paper §4.2.
+another method or after a killed run. The majority decides (paper §4.2).
 """
 
 import hashlib

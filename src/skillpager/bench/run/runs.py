@@ -1,10 +1,8 @@
-"""Runs: from data to selections and verdicts of every method on every query, over processes.
+"""Runs (paper §4 and §5): from data to selections and verdicts of every method on every query.
 
 Records are appended skill by skill, in the order of the data, so that two runs on one machine (`machine`)
 differ in their times and in nothing else. The manifest names the methods that are finished; any other starts
 anew, which is fast because indexes are cached.
-
-Reference: paper §4 and §5, every table and figure.
 """
 
 import logging
