@@ -8,7 +8,7 @@ import stat
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
 from itertools import chain, groupby, islice
 from pathlib import Path
@@ -223,7 +223,11 @@ class Builder:
     classifier: Classifier
     token_counter: TokenCounter
     embedded_text: str
-    splitter: str = "default"  # a profile of `fragments`
+    splitter: str = "default"  # a profile of `merge_rules`
+    _queries: LRUCache[tuple[str, ...], FloatArray] = field(
+        default_factory=lambda: LRUCache(MAX_KEPT_QUERIES), init=False, repr=False, compare=False
+    )
+    _others: "dict[str, Builder]" = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @cached_property
     def recipe(self) -> Recipe:
@@ -306,10 +310,6 @@ class Builder:
 
         return self._queries.get_or_make((text, *parts), make)
 
-    @cached_property
-    def _queries(self) -> LRUCache[tuple[str, ...], FloatArray]:
-        return LRUCache(MAX_KEPT_QUERIES)
-
     def for_strategy(self, strategy: Strategy) -> "Builder":
         """Return the builder of the index that a strategy picks from: this one, or one with other embeddings.
 
@@ -323,10 +323,6 @@ class Builder:
         if encoder != self.builtin.id:
             raise StrategyError(f"The strategy {strategy.name} reads {rows}, which no encoder makes.")
         return self._others.setdefault(rows, replace(self, encoder=self.builtin, embedded_text=form))
-
-    @cached_property
-    def _others(self) -> dict[str, "Builder"]:
-        return {}
 
     @cached_property
     def builtin(self) -> Encoder:
