@@ -10,7 +10,8 @@ from pathlib import Path
 
 from plain_parts import DigestEncoder, TurnsClassifier
 from skillpager import SkillPager
-from skillpager.bulk import Outcome
+from skillpager.bulk import Outcome, sources_of
+from skillpager.bulk.sources import Item
 from skillpager.settings import Settings
 from skillpager.stores.sqlite import SqliteStore
 from skillpager.types import FloatArray, Store
@@ -71,6 +72,28 @@ def write_skills(folder: Path, count: int) -> Path:
             f"word{number:03} begins the text of skill {number}.\n\nDo {number}, then check it.\n"
         )
     return folder
+
+
+def items_of(*places: str | Path) -> list[Item]:
+    """Return all items of the sources that these places name."""
+    return [item for source in sources_of(places, Settings()) for item in source()]
+
+
+def git(place: Path, *words: str, stdin: str = "") -> str:
+    """Run git in a repository; return what it prints."""
+    own = ("-c", "user.name=n", "-c", "user.email=e@example.org", "-c", "commit.gpgsign=false")
+    done = subprocess.run(
+        ["git", *own, "-C", str(place), *words], input=stdin, check=True, capture_output=True, text=True
+    )
+    return done.stdout.strip()
+
+
+def commit(place: Path) -> Path:
+    """Commit all files of a folder, in the repository there or a new one, and return the folder."""
+    git(place, "init", "--quiet", "--initial-branch=main")
+    git(place, "add", ".")
+    git(place, "commit", "--quiet", "-m", "all")
+    return place
 
 
 def assert_all_stored(outcomes: list[Outcome], folder: Path, store: SqliteStore) -> None:

@@ -244,6 +244,15 @@ def sample_pager(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SkillPage
     made.close()
 
 
+@pytest.fixture(scope="module")
+def fast_pager(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SkillPager]:
+    """The same with a store for all tests of a module; it indexes thousands of nodes within seconds."""
+    settings = Settings(cache_dir=tmp_path_factory.mktemp("cache"))
+    made = SkillPager(encoder="hashing", classifier=TurnsClassifier(), settings=settings)
+    yield made
+    made.close()
+
+
 @pytest.fixture
 def hashing_pager(tmp_path: Path) -> Iterator[SkillPager]:
     """The hashing encoder and types in turn, for tests in which neither meaning nor types matter."""

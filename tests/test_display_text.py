@@ -6,24 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skillpager.display_text import (
-    chance_words,
-    encodable,
-    escaped_json,
-    is_plain,
-    one_line,
-    printable,
-    sufficiency_words,
-)
+from skillpager import display_text
 from skillpager.tokens import EstimatedCounter, O200kCounter
 
 
 @given(st.text(st.characters(exclude_categories=())), st.integers(1, 40))
 def test_one_line_is_one_plain_line_of_bounded_length(text: str, width: int) -> None:
-    for line in (one_line(text), cut := one_line(text, width)):
-        assert is_plain(line)
+    for line in (display_text.one_line(text), cut := display_text.one_line(text, width)):
+        assert display_text.is_plain(line)
         assert line.splitlines() in ([], [line])
-        assert one_line(line) == line
+        assert display_text.one_line(line) == line
         line.encode()
     assert len(cut) <= width
 
@@ -42,16 +34,16 @@ def test_one_line_is_one_plain_line_of_bounded_length(text: str, width: int) -> 
     ],
 )
 def test_one_line_shows_what_is_there_and_hides_nothing(text: str, shown: str) -> None:
-    assert one_line(text) == shown
+    assert display_text.one_line(text) == shown
 
 
 @given(st.text(st.characters(exclude_categories=())))
 def test_texts_for_a_terminal_keep_their_lines(text: str) -> None:
-    assert printable(text).count("\n") == text.count("\n")
-    assert encodable(text).encode().decode() == encodable(text)
-    form = escaped_json(json.dumps([text], ensure_ascii=False))
-    assert printable(form) == form
-    assert json.loads(form) == [encodable(text)]
+    assert display_text.printable(text).count("\n") == text.count("\n")
+    assert display_text.encodable(text).encode().decode() == display_text.encodable(text)
+    form = display_text.escaped_json(json.dumps([text], ensure_ascii=False))
+    assert display_text.printable(form) == form
+    assert json.loads(form) == [display_text.encodable(text)]
 
 
 @pytest.mark.parametrize(
@@ -59,14 +51,17 @@ def test_texts_for_a_terminal_keep_their_lines(text: str) -> None:
     [(0.0099, "under 1 %"), (0.01, "1 %"), (0.5, "50 %"), (0.99, "99 %"), (0.9999, "over 99 %")],
 )
 def test_no_estimate_is_shown_as_certain_or_impossible(chance: float, words: str) -> None:
-    assert chance_words(chance) == words
-    told = sufficiency_words(chance, broad=False)
+    assert display_text.chance_words(chance) == words
+    told = display_text.sufficiency_words(chance, broad=False)
     assert told == f"holds all that is needed with an estimated chance of {words}"
 
 
 @pytest.mark.parametrize(("chance", "word"), [(0.49, "hardly"), (0.5, "possibly"), (0.9, "likely")])
 def test_the_chance_of_a_page_for_a_broad_query_is_told_in_words(chance: float, word: str) -> None:
-    assert sufficiency_words(chance, broad=True).partition(",")[0] == f"{word} holds all that is needed"
+    assert (
+        display_text.sufficiency_words(chance, broad=True).partition(",")[0]
+        == f"{word} holds all that is needed"
+    )
 
 
 @pytest.mark.parametrize("size", [1, 5_000])

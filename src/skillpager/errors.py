@@ -88,9 +88,8 @@ def install_command(extra: str, *, options: str = "") -> str:
     """Return the command that adds an extra, or none (`""`), to this installation, from where it came from.
 
     It is one of pip, or of uv or pipx if these made this environment. For a package that is not from an
-    index, they record its source and whether it is editable. `options` of pip are each followed by a blank.
-
-    Reference: PEP 610, `direct_url.json`.
+    index, they record its source and whether it is editable (PEP 610). `options` of pip are each followed by
+    a blank.
     """
     # imported here: rarely needed, and together slower to import than the rest of the package
     import json

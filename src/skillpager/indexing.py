@@ -1,7 +1,4 @@
-"""The offline stage: return a skill's index from memory or the store, or build and store it.
-
-Reference: paper §3.1.
-"""
+"""The offline stage (paper §3.1): return a skill's index from memory or the store, or build and store it."""
 
 import hashlib
 import json
@@ -11,7 +8,7 @@ import stat
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
 from itertools import chain, groupby, islice
 from pathlib import Path
@@ -226,7 +223,11 @@ class Builder:
     classifier: Classifier
     token_counter: TokenCounter
     embedded_text: str
-    splitter: str = "default"  # a profile of `fragments`
+    splitter: str = "default"  # a profile of `merge_rules`
+    _queries: LRUCache[tuple[str, ...], FloatArray] = field(
+        default_factory=lambda: LRUCache(MAX_KEPT_QUERIES), init=False, repr=False, compare=False
+    )
+    _others: "dict[str, Builder]" = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @cached_property
     def recipe(self) -> Recipe:
@@ -251,21 +252,13 @@ class Builder:
         known: Mapping[str, FloatArray] = MappingProxyType({}),
         draft: SkillIndex | None = None,
     ) -> SkillIndex:
-        """Return the index of `skill` under the cache key `key`.
+        """Return the index of `skill` under the cache key `key`; raises what encoder and classifier raise.
 
-        Args:
-            skill: The skill.
-            key: Its cache key.
-            tiles: Its headings and the fragments that become nodes; those of `split_skill` by default.
-            query: Embed no more than `DRAFT_NODES` nodes, in the sections that share most words with it; the
-                rows of all others are zeros, and there are no edges. Empty to embed all.
-            known: Embeddings of files, by digest, that need not be computed.
-            draft: An index of the same for another query: its tiles and rows need not be made again.
-
-        Raises:
-            EncoderError: The encoder fails.
-            ClassifierError: The classifier fails.
-            ValueError: A part returns the wrong number of rows or types, or reads rows that no encoder makes.
+        `tiles` are its headings and the fragments that become nodes, by default those of `split_skill`. With
+        `query` no more than `DRAFT_NODES` nodes are embedded, in the sections that share most words with it:
+        the rows of all others are zeros, and there are no edges. `known` are embeddings of files, by digest;
+        `draft` is an index of the same for another query: neither is made again. Parts that return the wrong
+        number of rows or types, or read rows that no encoder makes, are a `ValueError`.
         """
         # an index that is stored needs none of it
         from skillpager.graph.edges import infer_edges
@@ -317,10 +310,6 @@ class Builder:
 
         return self._queries.get_or_make((text, *parts), make)
 
-    @cached_property
-    def _queries(self) -> LRUCache[tuple[str, ...], FloatArray]:
-        return LRUCache(MAX_KEPT_QUERIES)
-
     def for_strategy(self, strategy: Strategy) -> "Builder":
         """Return the builder of the index that a strategy picks from: this one, or one with other embeddings.
 
@@ -334,10 +323,6 @@ class Builder:
         if encoder != self.builtin.id:
             raise StrategyError(f"The strategy {strategy.name} reads {rows}, which no encoder makes.")
         return self._others.setdefault(rows, replace(self, encoder=self.builtin, embedded_text=form))
-
-    @cached_property
-    def _others(self) -> dict[str, "Builder"]:
-        return {}
 
     @cached_property
     def builtin(self) -> Encoder:

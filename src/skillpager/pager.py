@@ -11,17 +11,9 @@ from typing import Any, Self
 
 from typing_extensions import Unpack
 
+from skillpager import factories
 from skillpager.caches import LRUCache
 from skillpager.errors import SettingsError
-from skillpager.factories import (
-    STRATEGIES,
-    STRATEGY,
-    make_classifier,
-    make_encoder,
-    make_store,
-    make_strategy,
-    unknown_part,
-)
 from skillpager.indexing import Builder, IndexCache, index_key, rows_id, rows_of_files, stamp_skill
 from skillpager.output import outline as explain
 from skillpager.pages.addresses import find_nodes, verbatim_lines
@@ -112,28 +104,28 @@ class SkillPager:
     @cached_property
     def encoder(self) -> Encoder:
         """The encoder in use."""
-        return make_encoder(self._encoder, self.settings) if isinstance(self._encoder, str) else self._encoder
+        if isinstance(self._encoder, str):
+            return factories.make_encoder(self._encoder, self.settings)
+        return self._encoder
 
     @cached_property
     def classifier(self) -> Classifier:
         """The classifier in use."""
         if isinstance(self._classifier, str):
-            return make_classifier(self._classifier, self.settings)
+            return factories.make_classifier(self._classifier, self.settings)
         return self._classifier
 
     @cached_property
     def store(self) -> Store:
         """The store in use."""
         if self._store is None or isinstance(self._store, (Path, str)):
-            return make_store(self.settings, self._store)
+            return factories.make_store(self.settings, self._store)
         return self._store
 
     def __enter__(self) -> Self:
-        """Return the pager."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Close the store."""
         self.close()
 
     def close(self) -> None:
@@ -193,7 +185,7 @@ class SkillPager:
         return self.builder.recipe
 
     def page(self, skill: SkillSource, query: str, **options: Unpack[PageOptions]) -> Page:
-        """Return the page of a skill for a query.
+        """Return the page of a skill for a query (paper §3.2).
 
         A strategy that fills its budget returns a skill that fits it whole, except in style `plain`, which is
         exactly the paper's method; `navigator` does so with `fill`. A query that the skill hardly covers gets
@@ -211,8 +203,6 @@ class SkillPager:
             StrategyError: The strategy's model or endpoint fails.
             SkillPagerError: As for `index`.
             TypeError: An option is unknown.
-
-        Reference: paper §3.2.
         """
         if unknown := options.keys() - PageOptions.__annotations__.keys():
             raise TypeError(f"page() has no option {', '.join(sorted(unknown))}")
@@ -422,13 +412,14 @@ class SkillPager:
             chosen = "navigator" if default else "mmr"
         if not isinstance(chosen, str):
             if not hasattr(chosen, "select"):
-                raise unknown_part(STRATEGY, chosen)
+                raise factories.unknown_part(factories.STRATEGY, chosen)
             return chosen
         name, weight = chosen, mmr_lambda
         # a strategy of others keeps its own default: it is given only what the caller asks for
-        if weight is None and name.partition(":")[0] in STRATEGIES:
+        if weight is None and name.partition(":")[0] in factories.STRATEGIES:
             weight = self.settings.mmr_lambda
-        return self._strategies.get_or_make((name, weight), lambda: make_strategy(name, mmr_lambda=weight))
+        make = partial(factories.make_strategy, name, mmr_lambda=weight)
+        return self._strategies.get_or_make((name, weight), make)
 
 
 def check_query(query: object) -> None:

@@ -52,11 +52,10 @@ class SequenceNet:
         return [_Network.of(weights) for weights in networks]
 
     def logits(self, features: FloatArray, sections: NDArray[np.intp]) -> FloatArray:
-        """Return `(n, outputs)` float32, averaged over the networks.
+        """Return `(n, outputs)` float32, averaged over the networks, of at least one node.
 
-        Args:
-            features: `(n, f)`, not standardised; n is at least 1.
-            sections: `(n,)` section number of each node; from 0, never falling, in steps of at most 1.
+        `features` are `(n, f)`, not standardised; `sections` `(n,)`, the section number of each node: from 0,
+        never falling, in steps of at most 1.
         """
         sizes = np.bincount(sections)
         place = _Place(sections, np.cumsum(sizes) - sizes, sizes.astype(np.float32)[:, None])

@@ -14,14 +14,6 @@ import pytest
 
 from chat_bench import invoke
 from skillpager.bench.data import evidence, read_evidence
-from skillpager.bench.data.evidence import (
-    TRAINING_SPLITS,
-    AnnotatedQuery,
-    Annotation,
-    fetch_documents,
-    read_published,
-    read_published_short,
-)
 from skillpager.errors import BenchError
 from skillpager.types import NodeType
 
@@ -76,8 +68,8 @@ class FileHandler(BaseHTTPRequestHandler):
 # ---- documents to restore
 
 
-def _document(name: str, text: str, path: str = "skills/SKILL.md") -> Annotation:
-    return Annotation(
+def _document(name: str, text: str, path: str = "skills/SKILL.md") -> evidence.Annotation:
+    return evidence.Annotation(
         skill=name,
         repo="owner/name",
         commit="c0ffee" + "0" * 34,
@@ -85,7 +77,7 @@ def _document(name: str, text: str, path: str = "skills/SKILL.md") -> Annotation
         sha256=hashlib.sha256(text.encode()).hexdigest(),
         license="MIT",
         types=((1, 1, NodeType.STEP),),
-        queries=(AnnotatedQuery(f"{name}#1", "How?", critical=((1, 1),)),),
+        queries=(evidence.AnnotatedQuery(f"{name}#1", "How?", critical=((1, 1),)),),
     )
 
 
@@ -94,7 +86,7 @@ PATHS = {"plain": "skills/plain/SKILL.md", "odd": "skills/o d#d?/50%/SKILL.md"}
 DOCUMENTS = tuple(_document(name, text, PATHS[name]) for name, text in TEXTS.items())
 
 
-def _url_path(document: Annotation) -> str:
+def _url_path(document: evidence.Annotation) -> str:
     return f"/{document.repo}/{document.commit}/{document.path}"
 
 
@@ -117,7 +109,7 @@ def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 def test_restored_documents_are_evidence_data(server: FileServer, tmp_path: Path) -> None:
     steps: list[tuple[int, int]] = []
     progress = lambda done, total: steps.append((done, total))  # noqa: E731
-    assert fetch_documents(DOCUMENTS, tmp_path, progress=progress) == {}
+    assert evidence.fetch_documents(DOCUMENTS, tmp_path, progress=progress) == {}
     assert steps == [(1, 2), (2, 2)]
     skills, queries = read_evidence(tmp_path)
     assert {skill.id: skill.text for skill in skills} == TEXTS
@@ -128,15 +120,15 @@ def test_restored_documents_are_evidence_data(server: FileServer, tmp_path: Path
     )
     for document in DOCUMENTS:
         data = (tmp_path / f"{document.skill}.ann.json").read_bytes()
-        assert Annotation.from_json(data) == document
+        assert evidence.Annotation.from_json(data) == document
 
 
 def test_what_is_there_and_right_is_not_fetched_again(server: FileServer, tmp_path: Path) -> None:
-    fetch_documents(DOCUMENTS, tmp_path)
+    evidence.fetch_documents(DOCUMENTS, tmp_path)
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     (tmp_path / "odd.md").write_text("edited")
     server.asked.clear()
-    assert fetch_documents(DOCUMENTS, tmp_path) == {}
+    assert evidence.fetch_documents(DOCUMENTS, tmp_path) == {}
     assert len(server.asked) == 1
     assert "o%20d%23d%3F/50%25" in server.asked[0]
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
@@ -146,7 +138,7 @@ def test_a_server_that_fails_once_is_asked_again(
     server: FileServer, tmp_path: Path, waits: list[float]
 ) -> None:
     server.script.append(503)
-    assert fetch_documents(DOCUMENTS[:1], tmp_path) == {}
+    assert evidence.fetch_documents(DOCUMENTS[:1], tmp_path) == {}
     assert waits == [1]
 
 
@@ -155,10 +147,10 @@ def test_what_cannot_be_restored_is_named_and_does_not_hold_up_the_others(
 ) -> None:
     place = f"{PATHS['plain']} of owner/name at {DOCUMENTS[0].commit}"
     server.files[_url_path(DOCUMENTS[0])] = b"# Won\n"
-    problem = fetch_documents(DOCUMENTS, tmp_path)["plain"]
+    problem = evidence.fetch_documents(DOCUMENTS, tmp_path)["plain"]
     assert problem.startswith(f"{place} is not the document that was annotated: its SHA-256 is not ")
     del server.files[_url_path(DOCUMENTS[0])]
-    assert fetch_documents(DOCUMENTS, tmp_path)["plain"].startswith(
+    assert evidence.fetch_documents(DOCUMENTS, tmp_path)["plain"].startswith(
         f"{place} cannot be fetched: 404 Client Error"
     )
     assert sorted(path.name for path in tmp_path.iterdir()) == ["manifest.json", "odd.ann.json", "odd.md"]
@@ -171,7 +163,7 @@ def test_a_server_that_cannot_be_reached_ends_the_command(
     with FileServer({}) as server:
         monkeypatch.setattr(evidence, "GITHUB_RAW", server.url)
     with pytest.raises(BenchError, match=r"cannot be fetched: .*Try again later"):
-        fetch_documents(DOCUMENTS[:1], tmp_path)
+        evidence.fetch_documents(DOCUMENTS[:1], tmp_path)
     assert waits == [1, 2, 3]
 
 
@@ -179,13 +171,13 @@ def test_documents_are_found_in_a_folder_without_a_network(server: FileServer, t
     clone = tmp_path / "clone" / "deep"
     clone.mkdir(parents=True)
     (clone / "renamed.md").write_bytes(TEXTS["odd"].encode())
-    missing = fetch_documents(DOCUMENTS, tmp_path / "out", source=tmp_path / "clone")
+    missing = evidence.fetch_documents(DOCUMENTS, tmp_path / "out", source=tmp_path / "clone")
     assert missing.pop("plain").startswith(f"{tmp_path / 'clone'} has no file with the SHA-256 ")
     assert missing == {}
     assert server.asked == []
     assert [skill.id for skill in read_evidence(tmp_path / "out")[0]] == ["odd"]
     with pytest.raises(BenchError, match="is not a folder"):
-        fetch_documents(DOCUMENTS, tmp_path / "out", source=tmp_path / "none")
+        evidence.fetch_documents(DOCUMENTS, tmp_path / "out", source=tmp_path / "none")
 
 
 def test_the_command_reports_what_is_missing(server: FileServer, tmp_path: Path) -> None:
@@ -200,7 +192,7 @@ def test_the_command_reports_what_is_missing(server: FileServer, tmp_path: Path)
 
 @pytest.mark.parametrize("split", SIZES)
 def test_the_package_carries_annotations_without_documents(split: str) -> None:
-    published = read_published(split)
+    published = evidence.read_published(split)
     queries = [query for document in published for query in document.queries]
     assert (len(published), len(queries)) == SIZES[split]
     assert [document.skill for document in published] == sorted({document.skill for document in published})
@@ -220,18 +212,18 @@ def test_the_card_counts_what_is_published() -> None:
     card = (ANNOTATIONS / "CARD.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| `(\w+)\.jsonl` \| (\d+) \| ([\d,]+) \|", card, re.MULTILINE)
     told = {split: (int(documents), int(queries.replace(",", ""))) for split, documents, queries in rows}
-    asked = read_published_short().values()
+    asked = evidence.read_published_short().values()
     assert told == {**SIZES, "short": (len(asked), sum(len(short.queries) for short in asked))}
 
 
 def test_no_document_is_in_two_splits_and_all_but_the_papers_have_short_queries() -> None:
-    every = [(document.sha256, split) for split in SIZES for document in read_published(split)]
+    every = [(document.sha256, split) for split in SIZES for document in evidence.read_published(split)]
     documents = dict(every)
     assert len(documents) == len(every)
-    short = read_published_short()
+    short = evidence.read_published_short()
     assert short.keys() == {digest for digest, split in every if split != "skillsbench"}
     for digest, asked in short.items():
-        assert len(asked.unanswered) == (2 if documents[digest] in TRAINING_SPLITS else 0)
+        assert len(asked.unanswered) == (2 if documents[digest] in evidence.TRAINING_SPLITS else 0)
         assert all(2 <= len(query.query.split()) <= 12 and query.critical for query in asked.queries)
         assert len({query.style for query in asked.queries} - {""}) >= 2
 
@@ -240,9 +232,9 @@ def test_short_queries_are_restored_beside_the_document(
     server: FileServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = DOCUMENTS[0]
-    query = AnnotatedQuery(f"{first.skill}#s1", "a b", style="keyword", critical=((1, 1),))
-    asked = Annotation(first.skill, queries=(query,))
+    query = evidence.AnnotatedQuery(f"{first.skill}#s1", "a b", style="keyword", critical=((1, 1),))
+    asked = evidence.Annotation(first.skill, queries=(query,))
     monkeypatch.setattr(evidence, "read_published_short", lambda: {first.sha256: asked})
-    fetch_documents(DOCUMENTS, tmp_path)
+    evidence.fetch_documents(DOCUMENTS, tmp_path)
     [restored] = read_evidence(tmp_path, short=True)[1]
     assert (restored.id, restored.angle) == (query.id, "keyword")

@@ -21,17 +21,10 @@ from chat_bench import (
 )
 from messages import raises
 from openai_server import OpenAIServer, Reply, always, completion, error, openai_server
+from skillpager.bench.data import queries as writing
 from skillpager.bench.data.chat import MAX_FAILURES_IN_A_ROW, quote_as_data
 from skillpager.bench.data.chat import Asked as Outcome
 from skillpager.bench.data.folder import QUERIES, SKILLS, BenchFolder
-from skillpager.bench.data.queries import (
-    MAX_QUERY_CHARS,
-    query_origin,
-    quote_skill,
-    read_queries,
-    skills_without_queries,
-    write_queries,
-)
 from skillpager.bench.data.records import SkillRecord, append_records, write_records
 from skillpager.errors import BenchError
 from skillpager.parsing.skill import find_body
@@ -54,7 +47,7 @@ def write(
     folder: BenchFolder, server: OpenAIServer | str, *, jobs: int = 4, **settings: Any
 ) -> Outcome[SkillRecord]:
     model = chat_model(server, **settings)
-    return write_queries(folder, model, skills_without_queries(folder, model.id), jobs=jobs)
+    return writing.write_queries(folder, model, writing.skills_without_queries(folder, model.id), jobs=jobs)
 
 
 def copies(path: Path, count: int) -> BenchFolder:
@@ -75,7 +68,7 @@ def test_each_skill_gets_five_queries_in_the_order_of_the_skills(
     skills = folder.skills()
     found = folder.queries()
     assert [query.id for query in found] == [f"{skill.id}-q{n}" for skill in skills for n in range(1, 6)]
-    assert {query.origin for query in found} == {query_origin(chat_model(server).id)}
+    assert {query.origin for query in found} == {writing.query_origin(chat_model(server).id)}
     assert found[1].query == f"Please do task 1 of {skills[0].name}."
     assert (found[1].difficulty, found[1].angle, found[1].critical) == ("medium", "part 1", ())
 
@@ -95,7 +88,7 @@ def test_the_prompt_holds_name_and_full_body(folder: BenchFolder, server: OpenAI
 
 def test_all_files_of_a_skill_are_in_the_prompt() -> None:
     files = (("SKILL.md", "---\nname: a\n---\n# One\n"), ("references/more.md", "# Two\n"))
-    prompt = quote_skill(SkillRecord("a", "a", "", files))
+    prompt = writing.quote_skill(SkillRecord("a", "a", "", files))
     assert "[file SKILL.md]\n\n# One\n\n[file references/more.md]\n\n# Two" in prompt
     assert "name: a" not in prompt
 
@@ -144,7 +137,7 @@ BAD_QUERIES: dict[str, tuple[object, str]] = {
     "no letters": (changed(2, query="…?!"), "a query, or its angle, is empty"),
     "no angle": (changed(2, angle=""), "a query, or its angle, is empty"),
     "twice": (changed(2, query="please do Task 1 of X"), "a query is there twice"),
-    "too long": (changed(0, query="word " * 200), f"at most {MAX_QUERY_CHARS} characters"),
+    "too long": (changed(0, query="word " * 200), f"at most {writing.MAX_QUERY_CHARS} characters"),
     "a level missing": ([{**item, "difficulty": "easy"} for item in GOOD], "no query is medium, hard"),
     "unknown level": (changed(1, difficulty="tricky"), "queries.1.difficulty"),
     "a number": (changed(1, query=7), "queries.1.query"),
@@ -159,7 +152,7 @@ def test_queries_that_break_a_rule_are_asked_for_again(
     written, reason = BAD_QUERIES[name]
     bad = {"queries": written}
     with raises(ValueError):
-        read_queries(bad)
+        writing.read_queries(bad)
     server.script(*replies(bad))
     assert write(write_skills(tmp_path, 1), server).done == 1
     again = server.asked[1].body["messages"]
@@ -240,7 +233,7 @@ def test_after_ctrl_c_what_is_under_way_is_kept(tmp_path: Path, server: OpenAISe
             signal.raise_signal(signal.SIGINT)
 
     with pytest.raises(KeyboardInterrupt):
-        write_queries(folder, chat_model(server), folder.skills(), jobs=2, progress=interrupt)
+        writing.write_queries(folder, chat_model(server), folder.skills(), jobs=2, progress=interrupt)
     assert 3 <= len(server.asked) < 20
     assert len(folder.queries()) == 5 * len(server.asked)
     write(folder, server)

@@ -18,18 +18,10 @@ from bench_results import judgment, results_of, selection, whole_run, write_resu
 from conftest import ROOT
 from messages import raises
 from skillpager.bench.data.records import SkillRecord, append_records, write_records
+from skillpager.bench.report import statistics
 from skillpager.bench.report.compare import compare_runs
 from skillpager.bench.report.report import FROM_ROWS
 from skillpager.bench.report.results import ROWS, SKILL_ROWS, PublishedResults, Results, join, publish
-from skillpager.bench.report.statistics import (
-    AVERAGE_NODES,
-    COVERAGE,
-    FRAGMENT_REDUCTION,
-    MACRO_REDUCTION,
-    MICRO_REDUCTION,
-    STRONG_VOTES,
-    SUFFICIENCY,
-)
 from skillpager.bench.report.tables import Table
 from skillpager.errors import BenchError
 
@@ -54,19 +46,19 @@ def test_each_measure_is_what_its_definition_says() -> None:
         {"tokens": 10, "full_tokens": 400, "node_tokens": 0, "pool_tokens": 320, "seconds": 0.003},
         {"tokens": 300, "full_tokens": 300, "node_tokens": 300, "pool_tokens": 200, "seconds": 0.010},
     )
-    assert SUFFICIENCY.of(rows) == pytest.approx(200 / 3)
-    assert COVERAGE.of(rows) == pytest.approx(250 / 3)
-    assert AVERAGE_NODES.of(rows) == 10
-    assert MICRO_REDUCTION.of(rows) == pytest.approx(100 * (1 - 360 / 800))
-    assert MACRO_REDUCTION.of(rows) == pytest.approx(100 * np.mean([0.5, 0.975, 0.0]))
-    assert FRAGMENT_REDUCTION.of(rows) == pytest.approx(100 * (1 - 340 / 600))
+    assert statistics.SUFFICIENCY.of(rows) == pytest.approx(200 / 3)
+    assert statistics.COVERAGE.of(rows) == pytest.approx(250 / 3)
+    assert statistics.AVERAGE_NODES.of(rows) == 10
+    assert statistics.MICRO_REDUCTION.of(rows) == pytest.approx(100 * (1 - 360 / 800))
+    assert statistics.MACRO_REDUCTION.of(rows) == pytest.approx(100 * np.mean([0.5, 0.975, 0.0]))
+    assert statistics.FRAGMENT_REDUCTION.of(rows) == pytest.approx(100 * (1 - 340 / 600))
 
 
 def test_a_measure_without_numbers_is_not_a_number() -> None:
     rows = rows_of({}, {}, {})
-    assert math.isnan(STRONG_VOTES.of(rows))
-    assert math.isnan(STRONG_VOTES.interval(rows).value)
-    assert math.isnan(SUFFICIENCY.of(rows[:0]))
+    assert math.isnan(statistics.STRONG_VOTES.of(rows))
+    assert math.isnan(statistics.STRONG_VOTES.interval(rows).value)
+    assert math.isnan(statistics.SUFFICIENCY.of(rows[:0]))
 
 
 def test_votes_that_agree_are_strong() -> None:
@@ -76,8 +68,8 @@ def test_votes_that_agree_are_strong() -> None:
         for query, each in zip(QUERIES, votes, strict=True)
     }
     rows = join([selection(query, "mmr") for query in QUERIES], verdicts, QUERIES)
-    assert STRONG_VOTES.of(rows) == pytest.approx(200 / 3)
-    assert math.isnan(COVERAGE.of(rows))
+    assert statistics.STRONG_VOTES.of(rows) == pytest.approx(200 / 3)
+    assert math.isnan(statistics.COVERAGE.of(rows))
 
 
 # ---- rows

@@ -1,7 +1,6 @@
 """Sources of skills: archives of friends and strangers, git repositories."""
 
 import io
-import subprocess
 import tarfile
 import zipfile
 from collections.abc import Callable
@@ -10,20 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from bulk_parts import write_skills
+from bulk_parts import commit, git, items_of, write_skills
 from cli_process import environment, run
-from skillpager.bulk import fetching, sources_of
+from skillpager.bulk import fetching
 from skillpager.bulk.sources import Item
 from skillpager.parsing.skill import read_skill
-from skillpager.settings import Settings
 from skillpager.types import Skill
 
 TEXT = b"---\nname: one\ndescription: d\n---\n# One\n\nSee [more](more.md).\n"
-
-
-def items_of(*places: str | Path) -> list[Item]:
-    """Return all items of the sources that these places name."""
-    return [item for source in sources_of(places, Settings()) for item in source()]
 
 
 def told(items: list[Item]) -> list[str]:
@@ -170,25 +163,13 @@ def test_damaged_archives_are_reported_with_a_remedy(tmp_path: Path) -> None:
 # ---- git
 
 
-def git(place: Path, *words: str) -> str:
-    """Run git in a repository; return what it prints."""
-    own = ("-c", "user.name=n", "-c", "user.email=e@example.org", "-c", "commit.gpgsign=false")
-    command = ["git", *own, "-C", str(place), *words]
-    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
-
-
 @pytest.fixture
 def repository(tmp_path: Path) -> Path:
     place = tmp_path / "repository"
     write_skills(place / "skills", 2)
-    git(place, "init", "--quiet", "--initial-branch=main")
-    git(place, "add", ".")
-    git(place, "commit", "--quiet", "-m", "two")
-    git(place, "tag", "v1")
+    git(commit(place), "tag", "v1")
     write_skills(place / "later", 1)
-    git(place, "add", ".")
-    git(place, "commit", "--quiet", "-m", "three")
-    return place
+    return commit(place)
 
 
 def test_a_git_repository_gives_the_skills_of_a_reference(repository: Path) -> None:

@@ -17,20 +17,13 @@ from pathlib import Path
 
 import pytest
 
-from bulk_parts import write_skills
+from bulk_parts import commit, git, items_of, write_skills
 from cli_process import command, environment, run, wait_until
-from skillpager.bulk import fetching, sources_of
-from skillpager.bulk.sources import Item
-from skillpager.settings import Settings
+from skillpager.bulk import fetching
 from tls_proxy import make_certificate
 
 TEXT = b"---\nname: one\ndescription: d\n---\n# One\n"
 MIB = 1024**2
-
-
-def items_of(place: str | Path) -> list[Item]:
-    """Return all items of a source."""
-    return [item for source in sources_of([place], Settings()) for item in source()]
 
 
 def told(place: str | Path) -> str:
@@ -162,23 +155,6 @@ def test_files_that_are_damaged_too_large_or_packed_otherwise_are_named_and_left
 # ---- git
 
 
-def git(place: Path, *words: str, stdin: str = "") -> str:
-    """Run git in a repository; return what it prints."""
-    own = ("-c", "user.name=n", "-c", "user.email=e@example.org", "-c", "commit.gpgsign=false")
-    done = subprocess.run(
-        ["git", *own, "-C", str(place), *words], input=stdin, check=True, capture_output=True, text=True
-    )
-    return done.stdout.strip()
-
-
-def commit(place: Path) -> Path:
-    """Make a repository of a folder, and return the folder."""
-    git(place, "init", "--quiet", "--initial-branch=main")
-    git(place, "add", ".")
-    git(place, "commit", "--quiet", "-m", "all")
-    return place
-
-
 @pytest.fixture
 def repository(tmp_path: Path) -> Path:
     return commit(write_skills(tmp_path / "repository", 2))
@@ -218,8 +194,7 @@ def test_a_repository_beyond_the_limits_is_not_written(
     (repository / "film").write_bytes(bytes(MIB))
     for number in range(20):
         (repository / f"film-{number}").write_bytes(bytes(MIB))
-    git(repository, "add", ".")
-    git(repository, "commit", "--quiet", "-m", "films")
+    commit(repository)
     entry = f"100644 blob {git(repository, 'hash-object', '-w', '--stdin', stdin='x')}"
     for _ in range(6):
         tree = git(repository, "mktree", stdin="".join(f"{entry}\tf{number}\n" for number in range(100)))
@@ -349,9 +324,7 @@ def test_a_command_that_is_ended_takes_its_temporary_folder_along(
 def write_more(repository: Path) -> Path:
     """Add more skills than are read before the first is indexed."""
     write_skills(repository / "more", 60)
-    git(repository, "add", ".")
-    git(repository, "commit", "--quiet", "-m", "more")
-    return repository
+    return commit(repository)
 
 
 def test_ray_that_cannot_start_is_an_error_with_ways_out(tmp_path: Path) -> None:

@@ -1,10 +1,8 @@
 """Stubs of skills: valid skills themselves, whose command pages the original whatever it is asked."""
 
-import os
 import re
 import shlex
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -14,6 +12,7 @@ from hypothesis import strategies as st
 
 from cli_process import SAMPLES, environment, run
 from conftest import write_skill
+from documents import path_with_skillpager
 from messages import raises
 from skillpager import SkillPager
 from skillpager.errors import SkillError
@@ -33,11 +32,7 @@ BLOCK = re.compile(r"^```!\n(.*?)\n?```", re.DOTALL | re.MULTILINE)
 def warm(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """An environment in which `skillpager` is on the search path and the skill is indexed."""
     folder = tmp_path_factory.mktemp("stubs")
-    program = folder / "bin" / "skillpager"
-    program.parent.mkdir()
-    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m skillpager "$@"\n')
-    program.chmod(0o755)
-    env = environment(folder / "cache", PATH=f"{program.parent}{os.pathsep}{os.environ['PATH']}")
+    env = environment(folder / "cache", PATH=path_with_skillpager(folder))
     assert run("index", POSTGRES, env=env).code == 0
     return env
 

@@ -313,7 +313,7 @@ def test_a_library_notices_new_and_removed_skills(tmp_path: Path, monkeypatch: p
     library = Library(SkillPager(), [tmp_path])
     assert [skill.name for skill in library.skills()] == ["first"]
     monkeypatch.setattr(skillpager.library.library, "RESCAN_SECONDS", 1e9)
-    searches = watched(monkeypatch, skillpager.library.library, "read_folders")
+    searches = watched(monkeypatch, skillpager.library.discovery, "read_folders")
     new = write_skill(tmp_path / "team" / "new")
     for name in ("new", "unknown", "first/..", "..", "", "x" * 5_000, "a\0b", "\udc80"):
         with pytest.raises(UnknownSkillError):

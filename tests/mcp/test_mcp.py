@@ -14,14 +14,10 @@ from mcp_clients import ERAS, answer, answers, error_of, server_of, text_of, wit
 from skillpager import SkillPager
 from skillpager.mcp.server import SkillServer
 from skillpager.mcp.tools import TOOLS
+from test_mcp_offers import server
 
+__all__ = ["server"]
 QUERY = QUERIES["postgres-backup"]
-
-
-@pytest.fixture(scope="module")
-def server(pager: SkillPager) -> SkillServer:
-    """A server of the sample skills."""
-    return server_of(pager, SAMPLES)
 
 
 # ---- what is offered

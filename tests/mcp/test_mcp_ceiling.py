@@ -2,7 +2,6 @@
 
 import json
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +9,9 @@ import pytest
 from mcp.types import CallToolResult
 
 from mcp_clients import answer, error_of, server_of, text_of
-from plain_parts import TurnsClassifier
 from skillpager import SkillPager
 from skillpager.mcp.server import SkillServer
 from skillpager.mcp.tools import DEFAULT_CEILING, LEAST_CEILING
-from skillpager.settings import Settings
 from skillpager.tokens import default_counter
 
 NODES = 3_000
@@ -47,15 +44,6 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def _sentence(number: int) -> str:
     return f"Turn valve {number} by a quarter, wait for gauge {number % 7}, and note the pressure in table {number}."
-
-
-@pytest.fixture(scope="module")
-def large_pager(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SkillPager]:
-    """A pager that indexes thousands of nodes within seconds."""
-    settings = Settings(cache_dir=tmp_path_factory.mktemp("cache"))
-    made = SkillPager(encoder="hashing", classifier=TurnsClassifier(), settings=settings)
-    yield made
-    made.close()
 
 
 def size(result: CallToolResult) -> int:
@@ -113,10 +101,10 @@ CALLS: list[tuple[str, dict[str, object]]] = [
 @pytest.mark.parametrize("name", ["huge", "script", "line"])
 @pytest.mark.parametrize(("tool", "arguments"), CALLS)
 def test_no_reply_is_above_the_ceiling(
-    library: Path, large_pager: SkillPager, name: str, tool: str, arguments: dict[str, object]
+    library: Path, fast_pager: SkillPager, name: str, tool: str, arguments: dict[str, object]
 ) -> None:
     for ceiling in (DEFAULT_CEILING, LEAST_CEILING):
-        result = answer(server_of(large_pager, library, ceiling=ceiling), tool, name=name, **arguments)
+        result = answer(server_of(fast_pager, library, ceiling=ceiling), tool, name=name, **arguments)
         if result.is_error:
             assert re.search(
                 r"n\d+ is longer than one reply: read its lines with read_skill", error_of(result)
@@ -127,8 +115,8 @@ def test_no_reply_is_above_the_ceiling(
         assert tells_the_rest(result, name) or (name != "huge" and tool == "get_skill_outline")
 
 
-def test_reading_on_reads_every_node_once(library: Path, large_pager: SkillPager) -> None:
-    server = server_of(large_pager, library)
+def test_reading_on_reads_every_node_once(library: Path, fast_pager: SkillPager) -> None:
+    server = server_of(fast_pager, library)
     every = list(range(NODES))
     results = read_on(server, "read_skill_nodes", {"name": "huge", "ids": "n0-n2999"})
     assert [
@@ -140,8 +128,8 @@ def test_reading_on_reads_every_node_once(library: Path, large_pager: SkillPager
     assert [int(number) for number in listed + read] == every
 
 
-def test_a_node_beyond_the_ceiling_is_read_by_its_lines(library: Path, large_pager: SkillPager) -> None:
-    server = server_of(large_pager, library)
+def test_a_node_beyond_the_ceiling_is_read_by_its_lines(library: Path, fast_pager: SkillPager) -> None:
+    server = server_of(fast_pager, library)
     said = error_of(answer(server, "read_skill_nodes", name="script", ids="n1-n2"))
     call = re.search(r"read its lines with (\w+)\((.*)\)\.$", said)
     assert call
@@ -152,29 +140,29 @@ def test_a_node_beyond_the_ceiling_is_read_by_its_lines(library: Path, large_pag
     assert [int(step) for step in steps] == list(range(LONG_LINES))
 
 
-def test_a_line_beyond_the_ceiling_is_refused(library: Path, large_pager: SkillPager) -> None:
-    server = server_of(large_pager, library)
+def test_a_line_beyond_the_ceiling_is_refused(library: Path, fast_pager: SkillPager) -> None:
+    server = server_of(fast_pager, library)
     asked = {"name": "line", "file": "SKILL.md"}
     said = error_of(answer(server, "read_skill_nodes", **asked, lines="7"))
     assert said.startswith("The first line alone is over 12,000 tokens, the most of a reply")
     assert 'lines="7-7"' in text_of(answer(server, "read_skill_nodes", **asked))
 
 
-def test_a_list_of_many_skills_is_read_to_its_end(tmp_path: Path, large_pager: SkillPager) -> None:
+def test_a_list_of_many_skills_is_read_to_its_end(tmp_path: Path, fast_pager: SkillPager) -> None:
     names = [f"skill-{number:03}" for number in range(120)]
     for name in names:
         (tmp_path / name).mkdir()
         head = f"---\nname: {name}\ndescription: {'What it is for. ' * 60}\n---\ntext\n"
         (tmp_path / name / "SKILL.md").write_text(head, encoding="utf-8")
-    results = read_on(server_of(large_pager, tmp_path), "list_skills", {})
+    results = read_on(server_of(fast_pager, tmp_path), "list_skills", {})
     assert len(results) > 1
     assert all(size(result) <= DEFAULT_CEILING for result in results)
     listed = "".join(text_of(result) for result in results)
     assert re.findall(r"^- (skill-\d+): ", listed, re.MULTILINE) == names
 
 
-def test_errors_are_short_whatever_was_asked(library: Path, large_pager: SkillPager) -> None:
-    server = server_of(large_pager, library)
+def test_errors_are_short_whatever_was_asked(library: Path, fast_pager: SkillPager) -> None:
+    server = server_of(fast_pager, library)
     for tool, arguments in (
         ("load_skill", {"name": "x" * 100_000}),
         ("x" * 100_000, {}),

@@ -9,16 +9,11 @@ from conftest import SAMPLES
 from mcp_clients import answer, answers, error_of, server_of, text_of
 from skillpager import SkillPager
 from skillpager.mcp.server import SkillServer
-from test_mcp_offers import skills_in
+from test_mcp_offers import server, skills_in
 
+__all__ = ["server"]
 QUERY = "Restore a single table from last night's PostgreSQL dump."
 ELSEWHERE = "Quel temps fait-il \u00e0 Tombouctou aujourd'hui ?"
-
-
-@pytest.fixture(scope="module")
-def server(pager: SkillPager) -> SkillServer:
-    """A server of the sample skills."""
-    return server_of(pager, SAMPLES)
 
 
 def test_skills_are_ranked_with_their_reasons(server: SkillServer, pager: SkillPager) -> None:

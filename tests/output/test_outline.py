@@ -2,19 +2,17 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from conftest import SAMPLES
 from golden import QUERIES
-from plain_parts import TurnsClassifier
 from skillpager import NodeType, SkillPager
 from skillpager.display_text import one_line
 from skillpager.output.outline import MAP_SHARE, MAP_TOKENS, node_outline, outline_map
 from skillpager.pages.addresses import find_nodes
-from skillpager.settings import Settings
 from skillpager.tokens import EstimatedCounter
 from skillpager.types import Heading, Node, SkillIndex, TokenCounter
 
@@ -32,15 +30,6 @@ Git bisect L7-9 13t: 1 concept
 [… each line is a section without the sections below it; to read lines: `skillpager show it L7-9`; \
 to see every section and node: `skillpager outline it --nodes`]
 """
-
-
-@pytest.fixture(scope="module")
-def fast_pager(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SkillPager]:
-    """A pager that indexes hundreds of nodes at once."""
-    settings = Settings(cache_dir=tmp_path_factory.mktemp("cache"))
-    made = SkillPager(encoder="hashing", classifier=TurnsClassifier(), settings=settings)
-    yield made
-    made.close()
 
 
 def _sections(levels: Sequence[int], title: str = "Part {}") -> str:

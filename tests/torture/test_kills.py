@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+import torture_workers
 from cli_process import wait_until
 from postgres_server import PostgresServer
 from skillpager.install.changes import plan_install
@@ -22,16 +23,6 @@ from skillpager.stores.sqlite import SqliteStore
 from skillpager.types import PublishedSkill
 from store_places import Place
 from torture_scale import Torture
-from torture_workers import (
-    ADDRESS_FILE,
-    ENDLESS,
-    ENTRY_COMMAND,
-    HOSTS,
-    PUBLISHED,
-    pages_of,
-    publish_skills,
-    workers,
-)
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there is no kill -9")
 
@@ -55,9 +46,11 @@ def kill_often(
     """Start a process that does something again and again, kill it after a while, and yield; `count` times."""
     draw = random.Random(7)
     for number in range(count):
-        with workers() as started:
+        with torture_workers.workers() as started:
             ready = processes.Event()
-            process = started.start(processes.Process(target=ENDLESS[what], args=(folder, number, ready)))
+            process = started.start(
+                processes.Process(target=torture_workers.ENDLESS[what], args=(folder, number, ready))
+            )
             assert ready.wait(60)
             time.sleep(draw.random() * longest)
             assert process.is_alive(), "it ended by itself"
@@ -72,14 +65,14 @@ def test_a_kill_never_harms_the_store(
     what: str, torture: Torture, tmp_path: Path, processes: ForkServerContext
 ) -> None:
     count = torture.amount(*AMOUNTS[what])
-    expected = pages_of(tmp_path, PAGED, stored=False)
+    expected = torture_workers.pages_of(tmp_path, PAGED, stored=False)
     for number, _ in enumerate(kill_often(what, tmp_path, count, processes)):
         path = tmp_path / "index.db"
         if path.exists():
             with closing(sqlite3.connect(path)) as connection:
                 assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
         if number % 10 == 0 or number == count - 1:
-            assert pages_of(tmp_path, PAGED, stored=True) == expected
+            assert torture_workers.pages_of(tmp_path, PAGED, stored=True) == expected
     with closing(SqliteStore(tmp_path)) as store:
         assert store.verify() == []
     assert {path.name for path in tmp_path.iterdir()} <= {"index.db", "index.db-wal", "index.db-shm"}
@@ -89,12 +82,14 @@ def test_a_kill_never_harms_the_store(
 def test_a_kill_while_publishing_leaves_every_skill_old_or_new(
     torture: Torture, tmp_path: Path, processes: ForkServerContext, server: PostgresServer, database: str
 ) -> None:
-    (tmp_path / ADDRESS_FILE).write_text(f"{database}?application_name=killed", encoding="utf-8")
+    (tmp_path / torture_workers.ADDRESS_FILE).write_text(
+        f"{database}?application_name=killed", encoding="utf-8"
+    )
     count = torture.amount(*AMOUNTS["publishing"])
     expected: list[Rows] = []
     for version in range(2):
         with closing(PostgresStore(database)) as store:
-            publish_skills(tmp_path, store, PUBLISHED, version)
+            torture_workers.publish_skills(tmp_path, store, torture_workers.PUBLISHED, version)
             expected.append(published_rows(store))
     before, changes = expected[1], 0
     kills = kill_often("publishing", tmp_path, count, processes, longest=0.1)
@@ -105,7 +100,7 @@ def test_a_kill_while_publishing_leaves_every_skill_old_or_new(
             assert all(row in [rows[name] for rows in expected] for name, row in found.items())
             assert store.verify() == []
             changes += found != before
-            publish_skills(tmp_path, store, PUBLISHED, number % 2)
+            torture_workers.publish_skills(tmp_path, store, torture_workers.PUBLISHED, number % 2)
             before = published_rows(store)
         assert before == expected[number % 2]
         if number % 10 == 9:  # the next process makes the tables
@@ -132,10 +127,10 @@ def test_a_kill_never_leaves_half_a_configuration_file(
     torture: Torture, tmp_path: Path, processes: ForkServerContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     allowed: dict[Path, set[str]] = {}
-    for name, suffix in HOSTS:
+    for name, suffix in torture_workers.HOSTS:
         file, host = tmp_path / f"{name}{suffix}", find_host(name)
         file.write_text(BEFORE[suffix], encoding="utf-8")
-        after = plan_install(host, file, server_entry(host, ENTRY_COMMAND)).after
+        after = plan_install(host, file, server_entry(host, torture_workers.ENTRY_COMMAND)).after
         assert after is not None
         allowed[file] = {BEFORE[suffix], after}
     count = torture.amount(*AMOUNTS["installing"])

@@ -80,8 +80,6 @@ class LLMClassifier:
             ClassifierError: A batch failed after all repetitions. Requests that are running are awaited and
                 saved first.
             MissingExtraError: The `openai` package is not installed.
-
-        Reference: paper §3.1, Node Classification.
         """
         starts = range(0, len(fragments), self._batch_size)
         batches = [fragments[start : start + self._batch_size] for start in starts]

@@ -45,12 +45,8 @@ class LocalClassifier:
     def classify(self, fragments: Sequence[Fragment], rows: FloatArray | None) -> list[Classification]:
         """Return one verdict per fragment; the confidence is the model's calibrated probability.
 
-        Args:
-            fragments: All fragments of one skill, in document order.
-            rows: `(len(fragments), 384)` unit rows of `embedding`.
-
-        Raises:
-            ValueError: `rows` are missing or not one per fragment.
+        `fragments` are those of one skill, in document order, `rows` their `(n, 384)` unit rows of
+        `embedding`; missing ones are a `ValueError`.
         """
         if rows is None or len(rows) != len(fragments):
             raise ValueError(f"the local classifier needs one row of {self.embedding} per fragment")

@@ -72,9 +72,7 @@ GENERIC = frozenset(
 def infer_edges(nodes: Sequence[Node], embeddings: FloatArray) -> tuple[Edge, ...]:
     """Return the edges of all four kinds, sorted by source, target and kind.
 
-    Args:
-        nodes: All nodes of one skill, in document order.
-        embeddings: `(len(nodes), dim)` float32, rows unit length, row i belongs to `nodes[i]`.
+    `nodes` are those of one skill, in document order, `embeddings` their `(n, dim)` unit rows.
     """
     if len(embeddings) != len(nodes):
         raise ValueError(f"{len(nodes)} nodes need as many rows, not {len(embeddings)}")

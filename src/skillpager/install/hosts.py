@@ -25,6 +25,8 @@ HOOK, HOOK_EVENT, HOOKS_CONTAINER = "hook", "UserPromptSubmit", "hooks"
 PROJECT_OPTION = "--project"
 _RUNS_HOOK = re.compile(rf"(?:.*[\s/\\])?{SERVER}(?:\.exe)?['\"]?\s+{HOOK}(?:\s.*)?")
 
+# of an entry; `list`: a command with its arguments in one list, and variables under `environment`; `nested`:
+# under `transport`
 Form: TypeAlias = Literal["plain", "list", "nested"]
 
 
@@ -46,36 +48,20 @@ class Editor(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """An agent and its configuration file.
+    """An agent and its configuration file."""
 
-    Attributes:
-        name: Its name for `--agent`.
-        title: Its product name.
-        documentation: Address of the page that documents this.
-        traces: Files or folders that exist if the agent has been used.
-        user: The user's file; `Places` replaces the names in braces.
-        project: The project's file; None if there is none.
-        also: Other names of these files; a file of such a name is changed if there is none of the first.
-        container: Key in the file under which servers are listed by name.
-        format: Format of the file, a key of `EDITORS`.
-        fixed: Members that every entry has, such as the name of its transport.
-        form: Shape of an entry: `plain`; `list`, a command with its arguments in one list and variables under
-            `environment`; or `nested`, under `transport`.
-        platforms: Values of `sys.platform` that it runs on; empty for all.
-    """
-
-    name: str
-    title: str
-    documentation: str
-    traces: Sequence[str]
-    user: str
-    project: str | None = None
-    container: str = "mcpServers"
-    also: Sequence[str] = ()
-    format: str = "jsonc"
-    fixed: Mapping[str, JsonValue] = field(default_factory=dict)
+    name: str  # for `--agent`
+    title: str  # of the product
+    documentation: str  # address of the page that documents this
+    traces: Sequence[str]  # files or folders that exist if the agent has been used
+    user: str  # the user's file; `Places` replaces the names in braces
+    project: str | None = None  # the project's file, if there is one
+    container: str = "mcpServers"  # key in the file under which servers are listed by name
+    also: Sequence[str] = ()  # other names of these files; one is changed if there is none of the first
+    format: str = "jsonc"  # a key of `EDITORS`
+    fixed: Mapping[str, JsonValue] = field(default_factory=dict)  # what every entry has, as a transport
     form: Form = "plain"
-    platforms: Sequence[str] = ()
+    platforms: Sequence[str] = ()  # values of `sys.platform` that it runs on; empty for all
 
     @property
     def editor(self) -> Editor:

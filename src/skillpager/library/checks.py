@@ -13,17 +13,10 @@ from typing import NamedTuple
 import numpy as np
 
 from skillpager.encoders.builtin import BuiltinEncoder
+from skillpager.library import skill_checks
 from skillpager.library.copies import fold
 from skillpager.library.discovery import Progress, no_progress, skill_folders, stub_of
-from skillpager.library.skill_checks import (
-    CheckedSkill,
-    Finding,
-    Kind,
-    Severity,
-    check_skill,
-    read_for_check,
-    shown_value,
-)
+from skillpager.library.skill_checks import CheckedSkill, Finding, Kind, Severity, shown_value
 from skillpager.strategies.navigator.lexical import terms_of
 from skillpager.types import FloatArray, Skill
 
@@ -72,12 +65,12 @@ def check_library(
     unreadable = 0
     places = [path for _, path in skill_folders(folders)]
     for number, path in enumerate(places, 1):
-        checked = read_for_check(path)
+        checked = skill_checks.read_for_check(path)
         if isinstance(checked, Finding):
             findings.append(checked)
             unreadable += 1
         elif stub_of(checked.skill.metadata) is None:
-            findings += check_skill(checked)
+            findings += skill_checks.check_skill(checked)
             # there may be thousands
             skills.append(replace(checked, skill=replace(checked.skill, files=checked.skill.files[:1])))
         progress(number, len(places))

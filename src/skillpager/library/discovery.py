@@ -65,7 +65,6 @@ class FoundSkill:
     """A skill that discovery found.
 
     Attributes:
-        name: Its name.
         description: Its description, possibly empty.
         path: Its folder; of a published skill no place on the disk.
         shadowed_by: Folder of the skill of the same name that is used instead; None if there is none.

@@ -13,20 +13,8 @@ from typing import TYPE_CHECKING
 
 from skillpager.errors import SettingsError, StoreError, UnknownSkillError
 from skillpager.files import ENTRY_FILE
-from skillpager.library.discovery import (
-    USER_ONLY,
-    FoundSkill,
-    Keep,
-    Progress,
-    Reading,
-    check_folders,
-    no_progress,
-    read_folders,
-    search_folders,
-    similar_names,
-    skill_faults,
-    sort_out,
-)
+from skillpager.library import discovery
+from skillpager.library.discovery import FoundSkill, Keep, Progress, Reading, no_progress
 from skillpager.library.filters import licence_of
 from skillpager.library.routing.routes import DEFAULT_ROUTED
 from skillpager.settings import INDEX_FOLDER
@@ -83,9 +71,10 @@ class Library:
         self._cache = cache
         self.keep = keep
         if folders is None or callable(folders):
-            self._folders = folders or (lambda: search_folders(self.pager.settings.skills_dir))
+            self._folders = folders or (lambda: discovery.search_folders(self.pager.settings.skills_dir))
         else:
-            named = check_folders([*map(Path, [folders] if isinstance(folders, (str, Path)) else folders)])
+            given = [folders] if isinstance(folders, (str, Path)) else folders
+            named = discovery.check_folders(list(map(Path, given)))
             self._folders = lambda: named
         self._searching = threading.Lock()
         self._searched, self._took = -math.inf, 0.0
@@ -140,7 +129,7 @@ class Library:
             except StoreError:  # it is logged
                 if not found:
                     raise
-        found = sort_out(found, self.keep)
+        found = discovery.sort_out(found, self.keep)
         usable = [each for each in found if each.problem is None and each.shadowed_by is None]
         usable.sort(key=lambda each: each.name)
         # the first search may have read every skill, and says nothing about the next
@@ -154,7 +143,7 @@ class Library:
         if self._listing is None and catalog is not None:
             self._readings = catalog.readings()
         before = dict(self._readings)
-        found = list(read_folders(self.folders, self._readings))
+        found = list(discovery.read_folders(self.folders, self._readings))
         changed = {path: each for path, each in self._readings.items() if before.get(path) is not each}
         # a search of other folders may reach what this one does not
         gone = [path for path in before.keys() - self._readings if not os.path.lexists(path / ENTRY_FILE)]
@@ -182,14 +171,14 @@ class Library:
             if for_model and skill.user_only:
                 raise UnknownSkillError(
                     f"The skill {name!r} is for the user to start: its front matter says "
-                    f"`{USER_ONLY}: true`. Ask the user to start it, or do the task without it."
+                    f"`{discovery.USER_ONLY}: true`. Ask the user to start it, or do the task without it."
                 )
             return skill
         for each in found:
             if each.name == name and each.problem:
                 raise UnknownSkillError(f"The skill {name!r} cannot be read: {each.problem}")
         known = [name for name, each in usable.items() if not (for_model and each.user_only)]
-        hint = similar_names(name, known) or "ask for the list of skills."
+        hint = discovery.similar_names(name, known) or "ask for the list of skills."
         raise UnknownSkillError(f"There is no skill named {name!r} among {len(known)}: {hint}")
 
     def index(
@@ -198,7 +187,7 @@ class Library:
         """Return the index of the skill of this name; see `skill` and `SkillPager.index`."""
         skill = self.skill(name, for_model=for_model)
         scope = scope or self.pager.settings.scope
-        with skill_faults(skill.path):
+        with discovery.skill_faults(skill.path):
             return self.pager.index(skill.source(scope), scope=scope, query=query)
 
     def route(

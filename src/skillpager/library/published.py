@@ -31,14 +31,10 @@ MAX_CONTENT_BYTES = 256 * 1024**2
 
 
 class PublishedSkills:
-    """The published skills of one library, with their list in memory.
-
-    Attributes:
-        place: Name and address of the library, without user and password.
-    """
+    """The published skills of one library, with their list in memory."""
 
     def __init__(self, library: "PostgresLibrary") -> None:
-        self.place = library.place
+        self.place = library.place  # name and address, without user and password
         self._library = library
         self._version: tuple[int, int] | None = None
         self._by_name: dict[str, FoundSkill] = {}

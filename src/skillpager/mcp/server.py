@@ -17,7 +17,7 @@ from functools import cache
 from importlib.metadata import version
 from io import TextIOWrapper
 from threading import Thread
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote, unquote
 
 import anyio
@@ -40,9 +40,6 @@ from skillpager.errors import SettingsError, SkillPagerError
 from skillpager.library import Library
 from skillpager.library.discovery import skill_folders
 from skillpager.mcp.tools import TOOLS, Memory, ToolCall, ToolOptions
-
-if TYPE_CHECKING:
-    import uvicorn
 
 logger = logging.getLogger(__name__)
 
@@ -408,14 +405,7 @@ def address_of(listening: socket.socket) -> str:
 
 
 def serve_http(server: SkillServer, listening: socket.socket) -> None:
-    """Answer clients at a socket until a signal stops the process."""
-    import uvicorn
-
-    uvicorn.Server(http_config(server, listening)).run(sockets=[listening])
-
-
-def http_config(server: SkillServer, listening: socket.socket) -> "uvicorn.Config":
-    """Return uvicorn's configuration for a server at a socket.
+    """Answer clients at a socket until a signal stops the process.
 
     Requests with another Host or from a page of another origin are refused (DNS rebinding).
     """
@@ -428,7 +418,7 @@ def http_config(server: SkillServer, listening: socket.socket) -> "uvicorn.Confi
     app = server.streamable_http_app(
         streamable_http_path=PATH, json_response=True, transport_security=security
     )
-    return uvicorn.Config(
+    config = uvicorn.Config(
         app,
         access_log=False,
         limit_concurrency=MAX_CONNECTIONS,
@@ -436,3 +426,4 @@ def http_config(server: SkillServer, listening: socket.socket) -> "uvicorn.Confi
         proxy_headers=False,
         timeout_graceful_shutdown=STOP_SECONDS,
     )
+    uvicorn.Server(config).run(sockets=[listening])

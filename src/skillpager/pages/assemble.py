@@ -212,7 +212,6 @@ class PageMeter:
     """A `TokenMeter` for rendered pages, with marks, headings and what a page of a selection says first."""
 
     def __init__(self, renderer: PageRenderer, selection: Selection | None = None) -> None:
-        """Start with an empty page."""
         self._renderer = renderer
         self.gap_tokens = renderer.gap_tokens
         self._shown: list[int] = []
@@ -237,7 +236,6 @@ class NodeMeter:
     """A `TokenMeter` that counts only the tokens of the nodes; `gap_tokens` is what a gap takes, about."""
 
     def __init__(self, nodes: Sequence[Node], *, gap_tokens: int = 0) -> None:
-        """Start with an empty page."""
         self.gap_tokens = gap_tokens
         self._nodes = nodes
         self.tokens = 0

@@ -10,25 +10,10 @@ Reference: paper §3.1, Fragment Splitting.
 from skillpager.errors import SkillError
 from skillpager.parsing.blocks import MAX_PIECES, split_blocks
 from skillpager.parsing.lines import Lines
-from skillpager.parsing.merge_rules import (
-    RULES,
-    colon_joins_next,
-    list_items_grouped,
-    merge,
-    table_rows_grouped,
-)
+from skillpager.parsing.merge_rules import PROFILES, merge
 from skillpager.parsing.skill import find_front_matter
 from skillpager.sections import open_headings
 from skillpager.types import Fragment, Heading, ListContext, Skill, SourceFile, Span, Tile, TileKind
-
-# the rules of a profile. `paper` is for comparisons: without those that join list items, table rows and
-# lead-ins, the paper's ground-truth skills have as many nodes as it reports (docs/measured.md)
-PROFILES = {
-    "default": RULES,
-    "paper": tuple(
-        rule for rule in RULES if rule not in (colon_joins_next, list_items_grouped, table_rows_grouped)
-    ),
-}
 
 
 def split_skill(skill: Skill, profile: str = "default") -> list[Tile]:

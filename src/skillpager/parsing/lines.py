@@ -17,7 +17,6 @@ class Lines:
     """The line starts of a text; converts between lines and offsets."""
 
     def __init__(self, text: str) -> None:
-        """Scan `text` once."""
         self.starts = [0, *(match.end() for match in LINE_END.finditer(text))]
         self._length = len(text)
 

@@ -82,7 +82,6 @@ class Names:
     """
 
     def __init__(self, paths: Iterable[str]) -> None:
-        """Take the paths of the files, with `/` between the parts."""
         self._paths = list(paths)
         self._several = 0  # words that mean several files
         self._meant: dict[tuple[str, str], Sequence[str]] = {}

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import NamedTuple, TypeVar
 
 from skillpager.errors import SettingsError
-from skillpager.remote.endpoint import Dialect, Endpoint, EndpointError, sendable
+from skillpager.remote.endpoint import Endpoint, EndpointError, sendable
 from skillpager.settings import Settings
 
 logger = logging.getLogger(__name__)
@@ -93,10 +93,18 @@ def chat_json(
 def _post_in_dialect(
     endpoint: Endpoint, messages: Sequence[Message], schema: Mapping[str, object], schema_name: str
 ) -> object:
-    """Return the answer to one request, sent again without each option that the endpoint objects to."""
+    """Return the answer to one request, sent again without each option that the endpoint objects to.
+
+    JSON is asked for, and temperature 0.
+    """
+    sent = [{"role": said.role, "content": sendable(said.content)} for said in messages]
+    strict = {"name": schema_name, "strict": True, "schema": schema}
     while True:
         dialect = endpoint.dialect
-        body = completion_body(messages, schema=schema, schema_name=schema_name, dialect=dialect)
+        form = {"type": "json_schema", "json_schema": strict} if dialect.schema else {"type": "json_object"}
+        body: dict[str, object] = {"messages": sent, "response_format": form}
+        if dialect.temperature:
+            body["temperature"] = 0
         try:
             return endpoint.post("chat", body)
         except EndpointError as error:
@@ -109,22 +117,6 @@ def _post_in_dialect(
                 raise
             logger.warning("%s; asking without that", error)
             endpoint.dialect = simpler
-
-
-def completion_body(
-    messages: Sequence[Message], *, schema: Mapping[str, object], schema_name: str, dialect: Dialect
-) -> dict[str, object]:
-    """Return the body of a chat request without the model: JSON is asked for, and temperature 0."""
-    strict = {"name": schema_name, "strict": True, "schema": schema}
-    body: dict[str, object] = {
-        "messages": [{"role": said.role, "content": sendable(said.content)} for said in messages],
-        "response_format": (
-            {"type": "json_schema", "json_schema": strict} if dialect.schema else {"type": "json_object"}
-        ),
-    }
-    if dialect.temperature:
-        body["temperature"] = 0
-    return body
 
 
 def object_schema(**properties: object) -> dict[str, object]:

@@ -38,13 +38,9 @@ DEFAULT_CONCEPT_RATIO = 0.4  # the middle one of the paper's 0.3, 0.4 and 0.5
 
 @dataclass(frozen=True, slots=True)
 class Mmr:
-    """Maximal Marginal Relevance under a budget (paper §3.2).
+    """Maximal Marginal Relevance under a budget (paper §3.2)."""
 
-    Attributes:
-        mmr_lambda: Weight of relevance, 0 to 1; 1 picks by relevance alone.
-    """
-
-    mmr_lambda: float = DEFAULT_MMR_LAMBDA
+    mmr_lambda: float = DEFAULT_MMR_LAMBDA  # weight of relevance, 0 to 1; 1 picks by relevance alone
     name: str = "mmr"
 
     def __post_init__(self) -> None:

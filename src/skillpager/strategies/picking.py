@@ -1,7 +1,4 @@
-"""Shared by all strategies: picking under a budget, its record, and a cache for each index.
-
-Reference: paper §3.2, Dynamic Budget.
-"""
+"""Shared by all strategies: picking under a budget (paper §3.2), its record, and a cache for each index."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -28,7 +25,7 @@ from skillpager.types import (
 Made = TypeVar("Made")
 Scores = NDArray[np.float32] | NDArray[np.float64]
 
-# paper, equation (3)
+# paper §3.2, Dynamic Budget, equation (3)
 SMALL_SKILL_NODES = 100
 MAX_NODES_SMALL = 20
 MAX_NODES_LARGE = 60

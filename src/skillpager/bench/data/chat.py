@@ -34,7 +34,7 @@ class Asked(Generic[Item]):
 
 
 def ask_all(
-    items: Sequence[Item], ask_about: Callable[[Item], object], *, jobs: int, progress: Progress | None
+    items: Sequence[Item], ask_about: Callable[[Item], object], *, jobs: int, progress: Progress
 ) -> Asked[Item]:
     """Call `ask_about` with each item in up to `jobs` threads; stop when going on is pointless.
 
@@ -73,8 +73,7 @@ def ask_all(
                     if in_a_row == MAX_FAILURES_IN_A_ROW and not halt.is_set():
                         asked.stopped = f"{in_a_row} failures in a row, the last: {outcome}"
                         halt.set()
-                if progress:
-                    progress(number, len(items))
+                progress(number, len(items))
         except BaseException:
             halt.set()
             raise

@@ -25,7 +25,7 @@ from skillpager.bench.data.records import (
 )
 from skillpager.errors import BenchError, SkillError, require_extra
 from skillpager.files import ENTRY_FILE, write_file
-from skillpager.library.discovery import Progress
+from skillpager.library.discovery import Progress, no_progress
 from skillpager.parsing.lines import LINE_END
 from skillpager.parsing.skill import skill_from_files
 from skillpager.settings import MAX_SKILL_BYTES
@@ -337,7 +337,7 @@ def _find_documents(source: Path, wanted: Collection[str]) -> dict[str, Path]:
 
 
 def fetch_documents(
-    entries: Sequence[Annotation], out: Path, *, source: Path | None = None, progress: Progress | None = None
+    entries: Sequence[Annotation], out: Path, *, source: Path | None = None, progress: Progress = no_progress
 ) -> dict[str, str]:
     """Write a folder of evidence data, documents included; return why documents are missing, by their ids.
 
@@ -394,8 +394,7 @@ def fetch_documents(
         for number, (document, problem) in enumerate(outcomes, 1):
             if problem:
                 missing[document.skill] = problem
-            if progress:
-                progress(number, len(entries))
+            progress(number, len(entries))
     finally:
         # an interruption does not wait for servers that are slow
         pool.shutdown(wait=False, cancel_futures=True)

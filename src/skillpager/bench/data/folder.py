@@ -17,14 +17,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote
 
-from skillpager.bench.data.evidence import (
-    ANNOTATION,
-    FOLDER_ANNOTATION,
-    MANIFEST,
-    check_ranges,
-    evidence_ranges,
-    read_evidence,
-)
+from skillpager.bench.data import evidence
 from skillpager.bench.data.records import (
     JSONL,
     JudgmentRecord,
@@ -116,7 +109,7 @@ class BenchFolder:
 
     def manifest(self) -> JsonObject:
         """Return the manifest, empty when there is none."""
-        path = self.path / MANIFEST
+        path = self.path / evidence.MANIFEST
         return read_json(path, dict[str, Any]) if path.exists() else {}
 
     def entry(self, name: str) -> dict[str, Any]:
@@ -127,7 +120,7 @@ class BenchFolder:
     def update_manifest(self, changes: Mapping[str, JsonValue]) -> None:
         """Add entries to the manifest, atomically; entries of the same name are replaced."""
         merged = {**self.manifest(), **changes}
-        write_file(self.path / MANIFEST, json.dumps(merged, indent=2, ensure_ascii=False) + "\n")
+        write_file(self.path / evidence.MANIFEST, json.dumps(merged, indent=2, ensure_ascii=False) + "\n")
 
 
 def _labels(paths: Iterable[Path]) -> list[str]:
@@ -150,12 +143,12 @@ def load_data(path: Path) -> tuple[list[SkillRecord], list[QueryRecord]]:
     if (path / SKILLS).is_file():
         folder = BenchFolder(path)
         skills, queries = folder.skills(), folder.queries()
-    elif any(next(path.glob(f"*{name}"), None) for name in (ANNOTATION, FOLDER_ANNOTATION)):
-        skills, queries = read_evidence(path, subset=path.resolve().name)
+    elif any(next(path.glob(f"*{name}"), None) for name in (evidence.ANNOTATION, evidence.FOLDER_ANNOTATION)):
+        skills, queries = evidence.read_evidence(path, subset=path.resolve().name)
     else:
         raise BenchError(
             f"{path} holds no data: name a benchmark folder (with {SKILLS}) or evidence data (with "
-            f"*{ANNOTATION}); `skillpager bench data` makes both."
+            f"*{evidence.ANNOTATION}); `skillpager bench data` makes both."
         )
     _check_ids(path, skills, queries)
     return skills, queries
@@ -224,7 +217,7 @@ def read_queries(path: Path, skills: Sequence[SkillRecord]) -> list[QueryRecord]
     for record in records:
         skill = skills[places[record.skill]]
         document = f"{skill.files[0][0]} of {skill.id}"
-        check_ranges(path, evidence_ranges(record), document=document, text=skill.text)
+        evidence.check_ranges(path, evidence.evidence_ranges(record), document=document, text=skill.text)
     return sorted(records, key=lambda record: places[record.skill])
 
 

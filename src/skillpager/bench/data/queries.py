@@ -1,7 +1,4 @@
-"""Queries for skills, written by a model.
-
-Reference: paper §4.1, query generation.
-"""
+"""Queries for skills, written by a model (paper §4.1, query generation)."""
 
 import hashlib
 import json
@@ -18,7 +15,7 @@ from skillpager.bench.data.chat import Asked, ask_all, quote_as_data, read_as
 from skillpager.bench.data.folder import QUERIES, BenchFolder
 from skillpager.bench.data.records import QueryRecord, SkillRecord, append_records, write_records
 from skillpager.errors import BenchError
-from skillpager.library.discovery import Progress
+from skillpager.library.discovery import Progress, no_progress
 from skillpager.parsing.skill import find_body
 from skillpager.remote.chat import Message, chat_json
 from skillpager.remote.endpoint import Endpoint
@@ -77,7 +74,7 @@ def write_queries(
     skills: Sequence[SkillRecord],
     *,
     jobs: int,
-    progress: Progress | None = None,
+    progress: Progress = no_progress,
 ) -> Asked[SkillRecord]:
     """Add queries for skills to `queries.jsonl` as they come, then put it in the order of the skills.
 

@@ -140,6 +140,11 @@ def to_jsonl(records: Iterable[Record]) -> bytes:
     return "".join(f"{record.to_json()}\n" for record in records).encode()
 
 
+def expand(ranges: Iterable[LineRange]) -> set[int]:
+    """Return the lines of ranges."""
+    return {line for first, last in ranges for line in range(first, last + 1)}
+
+
 def records_digest(records: Iterable[Record]) -> str:
     """Return the SHA-256 of the JSONL file that holds the records, hexadecimal."""
     return hashlib.sha256(to_jsonl(records)).hexdigest()

@@ -22,7 +22,7 @@ from skillpager.bench.data.records import (
 from skillpager.bench.judge.evidence_measure import evidence_coverage
 from skillpager.bench.run.methods import read_labels
 from skillpager.errors import BenchError
-from skillpager.library.discovery import Progress
+from skillpager.library.discovery import Progress, no_progress
 
 EVIDENCE = "evidence"
 # 96 bits: enough to distinguish cases, short enough for names of files and of batch requests
@@ -167,7 +167,7 @@ def collect_cases(folder: BenchFolder, methods: Sequence[str]) -> Docket:
 
 
 def judge_cases(
-    folder: BenchFolder, docket: Docket, judge: Judge, *, progress: Progress | None = None
+    folder: BenchFolder, docket: Docket, judge: Judge, *, progress: Progress = no_progress
 ) -> Judging:
     """Judge cases and write the judgments on each method; return the outcome.
 
@@ -178,8 +178,7 @@ def judge_cases(
     for number, (digest, case) in enumerate(docket.cases.items(), 1):
         if verdict := judge.judge(case):
             verdicts[digest] = verdict
-        if progress:
-            progress(number, len(docket.cases))
+        progress(number, len(docket.cases))
     judgments = {
         method: [verdicts[case].on(chosen, judge.id) for case, chosen in selections if case in verdicts]
         for method, selections in docket.selections.items()

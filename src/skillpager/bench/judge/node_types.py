@@ -1,8 +1,7 @@
 """Node types from annotators' line labels: of nodes, and to measure the parser.
 
-Annotators label lines; a node has the type that most of its characters are labelled with.
-
-Reference: paper §5.1; format of the labels in `docs/measured.md`.
+Annotators label lines; a node has the type that most of its characters are labelled with (paper §5.1; format
+of the labels in `docs/measured.md`).
 """
 
 from collections import Counter

@@ -1,9 +1,7 @@
 """Judges by votes: a language model's or people's votes on each case, and the file that keeps them.
 
 Votes are one a line in `votes/<judge>.jsonl`, where the same context is found again under
-another method or after a killed run. The majority decides.
-
-Reference: paper §4.2.
+another method or after a killed run. The majority decides (paper §4.2).
 """
 
 import hashlib
@@ -24,7 +22,7 @@ from skillpager.bench.data.records import JSONL, Record, append_records, read_re
 from skillpager.bench.judge.judges import Case, Judge, Verdict
 from skillpager.bench.judge.sheets import SUFFICIENT, read_answers
 from skillpager.errors import BenchError, SettingsError
-from skillpager.library.discovery import Progress
+from skillpager.library.discovery import Progress, no_progress
 from skillpager.remote.chat import Message, chat_json
 from skillpager.remote.endpoint import Endpoint
 
@@ -139,7 +137,7 @@ def judge_id(model: str) -> str:
 
 
 def ask_votes(
-    judge: VotedJudge, model: Endpoint, cases: Iterable[Case], *, jobs: int, progress: Progress | None = None
+    judge: VotedJudge, model: Endpoint, cases: Iterable[Case], *, jobs: int, progress: Progress = no_progress
 ) -> Asked[Case]:
     """Ask a model, at temperature 0, for the votes that cases lack; return the outcome.
 

@@ -7,17 +7,9 @@ from dataclasses import astuple, dataclass, replace
 import numpy as np
 import pandas as pd
 
+from skillpager.bench.report import statistics
 from skillpager.bench.report.results import BASELINE, Results
-from skillpager.bench.report.statistics import (
-    COVERAGE,
-    MICRO_REDUCTION,
-    SUFFICIENCY,
-    SUMMARY_MEASURES,
-    Interval,
-    bootstrap,
-    bootstrap_p,
-    holm,
-)
+from skillpager.bench.report.statistics import COVERAGE, MICRO_REDUCTION, SUFFICIENCY, Interval, bootstrap
 from skillpager.bench.run.methods import OFFLINE, SUITES, parse_method
 from skillpager.json_types import JsonObject
 
@@ -45,7 +37,7 @@ def summarise(results: Results, labels: Iterable[str], *, baseline: str | None =
         sufficiency, *interval = (
             round(each, 2) for each in astuple(SUFFICIENCY.interval(rows, by_skill=True))
         )
-        values = {name: measure.of(rows) for name, measure in SUMMARY_MEASURES.items()}
+        values = {name: measure.of(rows) for name, measure in statistics.SUMMARY_MEASURES.items()}
         values["token_reduction_median"] = 100 * float((1 - rows["tokens"] / rows["full_tokens"]).median())
         values["milliseconds"] = 1000 * float(rows["seconds"].median())
         row: JsonObject = {
@@ -99,12 +91,12 @@ def compare_methods(results: Results, labels: Iterable[str], *, baseline: str = 
                 difference=bootstrap(gaps).scaled(100),
                 clustered=bootstrap(gaps, clusters=skills).scaled(100),
                 saved=MICRO_REDUCTION.of(rows) - MICRO_REDUCTION.of(base),
-                p=bootstrap_p(gaps, clusters=skills),
+                p=statistics.bootstrap_p(gaps, clusters=skills),
                 only_method=int(np.sum(gaps > 0)),
                 only_baseline=int(np.sum(gaps < 0)),
             )
         )
-    corrected = holm([each.p for each in found])
+    corrected = statistics.holm([each.p for each in found])
     return [replace(each, p_holm=p) for each, p in zip(found, corrected, strict=True)]
 
 
@@ -191,6 +183,6 @@ def compare_curves(curves: Sequence[Curve], base: Curve) -> dict[str, tuple[Inte
         if curve is not base and curve.fills and len(both):
             gaps, skills = both["area"] - both["base"], list(both["skill"])
             difference = bootstrap(gaps, clusters=skills).scaled(100)
-            found[curve.method] = difference, bootstrap_p(gaps, clusters=skills)
-    corrected = holm([p for _, p in found.values()])
+            found[curve.method] = difference, statistics.bootstrap_p(gaps, clusters=skills)
+    corrected = statistics.holm([p for _, p in found.values()])
     return {name: (found[name][0], p) for name, p in zip(found, corrected, strict=True)}

@@ -18,22 +18,9 @@ import pandas as pd
 
 from skillpager.bench.data.evidence import MANIFEST
 from skillpager.bench.data.folder import BenchFolder
-from skillpager.bench.data.records import (
-    JudgmentRecord,
-    LineRange,
-    QueryRecord,
-    SelectionRecord,
-    read_records,
-)
+from skillpager.bench.data.records import JudgmentRecord, QueryRecord, SelectionRecord, expand, read_records
 from skillpager.bench.judge.evidence_measure import rank_measures
-from skillpager.bench.run.learned import (
-    LEARNED,
-    classifier_folders,
-    count_learned,
-    read_learned_from,
-    refusal,
-    trained_note,
-)
+from skillpager.bench.run import learned
 from skillpager.bench.run.methods import SUITES, parse_method
 from skillpager.bench.run.windows import CHUNK_MMR, SECTION_BM25
 from skillpager.errors import BenchError
@@ -78,9 +65,7 @@ class Results:
     """The verdicts of one judge on the methods of a benchmark folder.
 
     Attributes:
-        folder: The folder.
         judge: Id of the judge.
-        manifest: The manifest of the run.
         skills: By id, `subset`, `sha256` of the entry file, and numbers of nodes: of each type, and `linked`.
         queries: The columns `query`, `skill`, `difficulty`, and `depth`: where the needed lines are in the
             skill, their mean from 0 (the first line) to 1 (the last); NaN without any.
@@ -142,9 +127,9 @@ class Results:
             )
         parts = {name: str(run.get(name, "")) for name in ("encoder", "classifier")}
         self._digests: list[Collection[str]] = [skill.digests for skill in folder.skills()]
-        known = count_learned(self.labels, self._digests, **parts)
+        known = learned.count_learned(self.labels, self._digests, **parts)
         # the run has noted what its encoder learned from; of shipped models it is known without it
-        self.learned = {**known, **self.folder.entry(LEARNED)}
+        self.learned = {**known, **self.folder.entry(learned.LEARNED)}
 
     @property
     def node_counts(self) -> "pd.Series[int]":
@@ -221,30 +206,26 @@ class Results:
     @property
     def types_learned(self) -> bool:
         """Whether the run's classifier has learned from some of the skills."""
-        folders = classifier_folders(str(self.folder.entry("run").get("classifier", "")))
-        learned = frozenset[str]().union(*map(read_learned_from, folders))
-        return not all(learned.isdisjoint(digests) for digests in self._digests)
+        folders = learned.classifier_folders(str(self.folder.entry("run").get("classifier", "")))
+        known = frozenset[str]().union(*map(learned.read_learned_from, folders))
+        return not all(known.isdisjoint(digests) for digests in self._digests)
 
     @cached_property
     def trained_note(self) -> str:
         """A sentence for every table and picture if methods are shown that have learned from the skills."""
-        return trained_note(self.learned, len(self.skills)) if self.allow_trained else ""
+        return learned.trained_note(self.learned, len(self.skills)) if self.allow_trained else ""
 
     @cached_property
     def refused_note(self) -> str:
         """Why methods are left out; empty if none is."""
-        return "" if self.allow_trained or not self.learned else refusal(self.learned, len(self.skills))
+        is_refused = bool(self.learned) and not self.allow_trained
+        return learned.refusal(self.learned, len(self.skills)) if is_refused else ""
 
 
 def depth(query: QueryRecord, lines: int) -> float:
     """Return the mean place of a query's needed lines in a skill of so many lines, 0 to 1; NaN if none."""
     needed = [*expand(query.critical)]
     return (float(np.mean(needed)) - 1) / max(1, lines - 1) if needed else np.nan
-
-
-def expand(ranges: Iterable[LineRange]) -> set[int]:
-    """Return the lines of ranges."""
-    return {line for first, last in ranges for line in range(first, last + 1)}
 
 
 def join(
@@ -332,7 +313,7 @@ class PublishedResults(Results):
         kinds = dict.fromkeys((*IDS, "picks"), "str") | dict.fromkeys((*MEASURED, *ADDED), "float")
         self._published = self._read_csv(ROWS, kinds).assign(seconds=np.nan)
         self.queries = self._published.drop_duplicates("query")[[*QUERY_COLUMNS, "depth"]]
-        self.learned = self.folder.entry(LEARNED)
+        self.learned = self.folder.entry(learned.LEARNED)
 
     def _read(self, label: str) -> pd.DataFrame:
         rows = self._published

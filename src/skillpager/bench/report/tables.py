@@ -9,15 +9,7 @@ from itertools import groupby
 import pandas as pd
 
 from skillpager.bench.judge.node_types import parser_quality
-from skillpager.bench.report import paper
-from skillpager.bench.report.methods import (
-    MIN_USED,
-    compare_curves,
-    compare_methods,
-    default_methods,
-    filling_curve,
-    read_curves,
-)
+from skillpager.bench.report import methods, paper
 from skillpager.bench.report.paper import PaperTable
 from skillpager.bench.report.results import BASELINE, GROUND_TRUTH, LINKED, Results
 from skillpager.bench.report.statistics import (
@@ -298,7 +290,7 @@ def _measured(
 
 def all_methods(results: Results) -> Table | None:
     """Return every method at its default budget with every measure; None if there is none."""
-    rows_of = {label: results.rows(label) for label in default_methods(results)}
+    rows_of = {label: results.rows(label) for label in methods.default_methods(results)}
     if not rows_of:
         return None
     rows = _measured(rows_of, ALL_MEASURES, with_skills=True)
@@ -319,7 +311,7 @@ def all_methods(results: Results) -> Table | None:
 def pairwise(results: Results) -> Table | None:
     """Return paired tests of all methods at their default budgets against the baseline; None without both."""
     base = results.baseline
-    compared = compare_methods(results, default_methods(results), baseline=base)
+    compared = methods.compare_methods(results, methods.default_methods(results), baseline=base)
     if not compared:
         return None
     rows = frame(
@@ -348,11 +340,11 @@ def pairwise(results: Results) -> Table | None:
 
 def matched_budgets(results: Results) -> Table | None:
     """Return the areas under matched-budget curves, the largest first; None without curves."""
-    curves = read_curves(results)
+    curves = methods.read_curves(results)
     if not curves:
         return None
-    base = filling_curve(curves, results.baseline)
-    tests = compare_curves(curves, base) if base else {}
+    base = methods.filling_curve(curves, results.baseline)
+    tests = methods.compare_curves(curves, base) if base else {}
     columns = {"sufficiency": SUFFICIENCY.heading, "coverage": COVERAGE.heading, "used": "used (%)"}
     if any(curve.points["coverage"].isna().any() for curve in curves):
         del columns["coverage"]
@@ -378,5 +370,5 @@ def matched_budgets(results: Results) -> Table | None:
         "tokens, by the trapezoid rule, divided by that range: the mean sufficiency over budgets. Its "
         "interval draws queries. Interval and p of the difference draw skills; p is corrected for "
         f"{len(tests)} tests. A budget is a ceiling: “used” is what the contexts take in fact. "
-        f"Methods that use less than {100 * MIN_USED:.0f} % of their budgets are not compared.",
+        f"Methods that use less than {100 * methods.MIN_USED:.0f} % of their budgets are not compared.",
     )

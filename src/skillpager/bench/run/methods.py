@@ -68,10 +68,7 @@ class Method:
         return f"{self.strategy}@{written}" if written else self.strategy
 
     def budget(self, n_nodes: int, full_tokens: int) -> tuple[int | None, int | None]:
-        """Return `max_nodes` and `max_tokens` for a skill of so many nodes and tokens.
-
-        Reference: paper §3.2, equation (4).
-        """
+        """Return `max_nodes` and `max_tokens` for so many nodes and tokens (paper §3.2, equation (4))."""
         max_nodes = self.max_nodes
         if max_nodes is None and self.boundary is not None:
             max_nodes = MAX_NODES_SMALL if n_nodes <= self.boundary else MAX_NODES_LARGE

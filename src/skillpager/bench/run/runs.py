@@ -1,14 +1,12 @@
-"""Runs: from data to selections and verdicts of every method on every query, over processes.
+"""Runs (paper §4 and §5): from data to selections and verdicts of every method on every query.
 
 Records are appended skill by skill, in the order of the data, so that two runs on one machine (`machine`)
 differ in their times and in nothing else. The manifest names the methods that are finished; any other starts
 anew, which is fast because indexes are cached.
-
-Reference: paper §4 and §5, every table and figure.
 """
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from importlib.metadata import version
@@ -35,6 +33,7 @@ from skillpager.enrichment.notes import digest_of
 from skillpager.errors import BenchError
 from skillpager.factories import make_strategy
 from skillpager.json_types import JsonObject
+from skillpager.library.discovery import Progress, no_progress
 from skillpager.pager import SkillPager
 from skillpager.parsing.fragments import split_skill
 from skillpager.settings import Settings
@@ -111,7 +110,7 @@ def run_methods(
     *,
     jobs: int = 1,
     complete: bool = False,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress = no_progress,
 ) -> int:
     """Run methods on all queries of a prepared folder; return how many contexts were made.
 
@@ -153,8 +152,7 @@ def run_methods(
             if plan.judge_evidence:
                 append_records(folder.judgments_file(EVIDENCE, label), made.judgments[label])
         done += len(left) * len(asked)
-        if progress:
-            progress(done, total)
+        progress(done, total)
     write_records(folder.path / NODES, nodes)
     folder.update_manifest({METHODS: {**finished, **{label: used[label] for label in left}}})
     return total

@@ -3,8 +3,6 @@
 The windows of a file, joined, are its body. A window ends at white space, at most `chunk_tokens` tokens
 behind its beginning and as late as that allows; a stretch without white space is cut between characters. An
 index of them is paged as any other; its nodes are called `c0`, `c1`, …
-
-Reference: paper §4.3, Naive chunk + MMR.
 """
 
 import re
@@ -20,7 +18,7 @@ from skillpager.parsing.lines import Lines
 from skillpager.sections import heading_paths
 from skillpager.types import Fragment, Heading, Skill, SkillIndex, SourceFile, Span, TileKind, TokenCounter
 
-# name of the method; `chunk_mmr:128` for windows of another size
+# the paper's Naive chunk + MMR (§4.3); `chunk_mmr:128` for windows of another size
 CHUNK_MMR = "chunk_mmr"
 # the entry file alone, as hosts load it; and whole sections of all files, by their words
 ENTRY, SECTION_BM25 = "entry", "section_bm25"

@@ -8,15 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from skillpager.library.routing.word_index import (
-    FIELDS,
-    NEGATED,
-    HashArray,
-    WordSearch,
-    hash_in,
-    pairs_of,
-    read_counts,
-)
+from skillpager.library.routing import word_index
+from skillpager.library.routing.word_index import NEGATED, HashArray, WordSearch
 from skillpager.strategies.navigator.lexical import BM25_B, BM25_K1, clauses_of, terms_of
 from skillpager.types import FloatArray
 
@@ -49,18 +42,12 @@ COLUMNS = (
 
 @dataclass(frozen=True, eq=False)
 class Candidates:
-    """The skills that may fit a query, and what is known of each.
+    """The skills that may fit a query, and what is known of each."""
 
-    Attributes:
-        skills: `(c,)` their places in the library, ascending.
-        features: `(c, len(COLUMNS))` float64.
-        terms: The terms of the query that any skill holds, rarest first.
-        weights: By field `(c, len(terms))` float32: BM25 of each term; of `phrases` that of pairs of terms.
-    """
-
-    skills: NDArray[np.intp]
-    features: NDArray[np.float64]
-    terms: tuple[str, ...]
+    skills: NDArray[np.intp]  # `(c,)` their places in the library, ascending
+    features: NDArray[np.float64]  # `(c, len(COLUMNS))`
+    terms: tuple[str, ...]  # of the query, those that any skill holds, rarest first
+    # by field `(c, len(terms))`: BM25 of each term; of `phrases` that of pairs of terms
     weights: Mapping[str, FloatArray]
 
     def column(self, name: str) -> FloatRow:
@@ -76,7 +63,7 @@ def features_of(
     asked = terms_of(query)
     times = Counter(asked)
     terms, holders = _rarest(words, times, FOUND_IN, most_terms)
-    pairs, pair_holders = _rarest(words, dict.fromkeys(pairs_of(asked)), ("phrases",), most_terms)
+    pairs, pair_holders = _rarest(words, dict.fromkeys(word_index.pairs_of(asked)), ("phrases",), most_terms)
     held_by = {**dict(zip(FOUND_IN, holders, strict=True)), "opening": words.holders("opening", terms)}
     # what a skill is not for is not searched: its words are as rare as in descriptions
     held_by |= {"phrases": pair_holders[0], NEGATED: held_by["description"]}
@@ -86,7 +73,7 @@ def features_of(
     clauses = [set(terms_of(clause)) for clause in clauses_of(query)]
     parts = np.array([[term in clause for term in terms] for clause in clauses], bool)
     places, packed = words.read(_propose(words, terms, pairs, rarity * often, parts))
-    searched = {field: pairs if field == "phrases" else terms for field in FIELDS}
+    searched = {field: pairs if field == "phrases" else terms for field in word_index.FIELDS}
     weights, lengths = _bm25(packed, searched, rarities)
     columns = _word_columns(weights, rarity, often, words.size)
     columns |= _further_columns(weights, lengths)
@@ -130,8 +117,8 @@ def _bm25(
     packed: Sequence[bytes], searched: Mapping[str, Sequence[str]], rarities: Mapping[str, FloatRow]
 ) -> tuple[dict[str, FloatArray], HashArray]:
     """Return by field `(c, terms)`, BM25 of each term in each candidate; and `(c, FIELDS)`, the lengths."""
-    hashes = [hash_in(field, term) for field, terms in searched.items() for term in terms]
-    counts, lengths = read_counts(packed, np.array(hashes, np.uint32))
+    hashes = [word_index.hash_in(field, term) for field, terms in searched.items() for term in terms]
+    counts, lengths = word_index.read_counts(packed, np.array(hashes, np.uint32))
     ends = np.cumsum([len(terms) for terms in searched.values()])
     weights = {}
     for field, held, length in zip(searched, np.split(counts, ends[:-1], axis=1), lengths.T, strict=True):

@@ -75,23 +75,15 @@ Weights = tuple[NDArray[np.float64], float]
 
 @dataclass(frozen=True, eq=False)
 class RouterModel:
-    """The trained model of the router: from features to chances.
+    """The trained model of the router: from features to chances."""
 
-    Attributes:
-        layers: Weights `(inputs, outputs)` and biases `(outputs,)` of each layer; tanh stands between two.
-        direct: `(inputs,)` weights that lead from the features to the score past the layers.
-        chance: Weights and bias of the log odds that a query needs a candidate, from `CHANCE_COLUMNS`.
-        fits: Weights and bias of the log odds that any skill fits, from `FIT_COLUMNS`.
-        threshold: Chance below which perhaps no skill fits.
-        most_terms: Terms of a query that are searched.
-    """
-
+    # weights `(inputs, outputs)` and biases `(outputs,)` of each layer; tanh stands between two
     layers: tuple[tuple[NDArray[np.float64], NDArray[np.float64]], ...]
-    direct: NDArray[np.float64]
-    chance: Weights
-    fits: Weights
-    threshold: float
-    most_terms: int
+    direct: NDArray[np.float64]  # `(inputs,)` weights from the features to the score, past the layers
+    chance: Weights  # and bias of the log odds that a query needs a candidate, from `CHANCE_COLUMNS`
+    fits: Weights  # and bias of the log odds that any skill fits, from `FIT_COLUMNS`
+    threshold: float  # chance below which perhaps no skill fits
+    most_terms: int  # of a query that are searched
 
     def scores(self, features: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return `(c,)`: scores that order the candidates of one query."""

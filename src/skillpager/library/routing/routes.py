@@ -21,7 +21,6 @@ class RoutedSkill:
     """A skill that routing found for a query, with its reasons.
 
     Attributes:
-        skill: The skill.
         chance: Calibrated chance, 0 to 1, that the query needs this skill.
         terms: The terms of the query that the skill holds, most telling first.
         fields: The fields that hold any of them: `name`, `description`, `body`, in this order.
@@ -47,7 +46,6 @@ class Route:
     """The skills of a library for a query, best first.
 
     Attributes:
-        query: The query.
         skills: The best skills, at most as many as were asked for.
         fits: Calibrated chance, 0 to 1, that any skill of the library fits the query.
         searched: Number of skills that were compared.

@@ -147,7 +147,6 @@ class TermIndex:
         self._weights: FloatArray = np.repeat(factors, sizes) * counted / (counted + norms[self._ordinals])
 
     def __contains__(self, term: str) -> bool:
-        """Return whether any text holds a term."""
         return term in self._numbers
 
     def _rarity(self, size: int) -> float:

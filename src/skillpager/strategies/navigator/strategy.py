@@ -93,11 +93,7 @@ def required_context(
     An item, or part of a table, requires the node that holds its lead-in, parent item or header rows, and an
     item of a short numbered list all others. Code requires the code before it that imports a name which it
     uses. A step requires the node that opens its section, if that is short: what the procedure needs, does,
-    or must never do.
-
-    Args:
-        nodes: The nodes of a skill.
-        sections: The ordinals of each of its sections; without them, no step requires an opening.
+    or must never do. `sections` are the ordinals of each section; without them, no step requires an opening.
     """
     in_file: dict[str, list[Node]] = {}
     for node in nodes:
@@ -329,13 +325,7 @@ class Lean(Navigator):
 
 
 class _Walk:
-    """Nodes in the order of picking: which are open or shown, and the weight and value of each.
-
-    Attributes:
-        steps: How many nodes were picked or refused.
-        shown: Tokens of the nodes that are shown.
-        chance: That the shown nodes suffice.
-    """
+    """Nodes in the order of picking: which are open or shown, and the weight and value of each."""
 
     def __init__(
         self, navigator: Navigator, prepared: _Prepared, needs: FloatArray, odds: Odds, gap: float
@@ -356,6 +346,7 @@ class _Walk:
         # by number of shown neighbours
         self._divisor = np.maximum(costs, 1.0) ** navigator.cost_exponent
         self._values = self._weight / self._divisor[0]
+        # nodes that were picked or refused, tokens of those that are shown, and the chance that these suffice
         self.steps, self.shown, self.chance = 0, 0, 0.0
         self._gap, self._runs = gap, 0
 
