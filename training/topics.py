@@ -19,7 +19,7 @@ from sklearn.metrics import roc_auc_score
 
 from data import BROAD, LONG, SHORT, Example, about_any_topic, load, places_about_any_topic
 from skillpager import SkillPager
-from skillpager.pages.render import SURELY_UNCOVERED
+from skillpager.display_text import SURELY_UNCOVERED
 from skillpager.pages.short_answer import LEAST_FOR_PAGE
 from skillpager.strategies.navigator.features import IndexFeatures
 from skillpager.strategies.navigator.lexical import clauses_of
