@@ -143,8 +143,8 @@ def messages(folder: Path, outcomes: Callable[[str], Ran]) -> Iterator[str]:
         done = outcomes(name)
         variables = "".join(f"{key}={value} " for key, value in mistake.variables.items())
         command = " ".join(repr(part) if " " in part else part for part in mistake.arguments)
-        # what a usage error says above its last line differs between versions of typer
-        said = done.err if done.code == 1 else done.err.splitlines()[-1] + "\n"
+        # what typer says above the last line of its own errors differs between its versions
+        said = done.err if done.err.startswith("error: ") else done.err.splitlines()[-1] + "\n"
         said = said.replace(str(folder / "files"), "{files}")
         for extra in ("openai",):  # depends on how this copy was installed
             said = said.replace(install_command(extra), f'pip install "skillpager[{extra}]"')
