@@ -92,6 +92,13 @@ def test_a_map_that_waits_for_the_index_says_so(tmp_path: Path, monkeypatch: pyt
     assert ["is large and new: all of it is indexed first\n" in each for each in told] == [True, False]
 
 
+def test_a_query_has_one_draft(hashing_pager: SkillPager, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("skillpager.indexing.LARGE_CHARS", 100)
+    monkeypatch.setattr("skillpager.indexing.IndexCache._build_later", lambda *_: None)
+    first, same = (hashing_pager.index(large_skill(200), query=QUERY) for _ in range(2))
+    assert (first is same, hashing_pager.index(large_skill(200), query="tank") is first) == (True, False)
+
+
 def test_a_small_skill_is_indexed_as_a_whole(hashing_pager: SkillPager) -> None:
     assert hashing_pager.index(large_skill(LARGE_CHARS // 2), query=QUERY).embeddings.any(axis=1).all()
 

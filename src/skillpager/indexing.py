@@ -83,7 +83,8 @@ class IndexCache:
         self._indexes = LRUCache[IndexKey, SkillIndex](MAX_KEPT_NODES, lambda index: len(index.nodes))
         self._paths = LRUCache[tuple[str, str], tuple[FileStamps, IndexKey]](MAX_KEPT_PATHS)
         self._paused_until = 0.0  # of the monotonic clock; 0 while the store works
-        self._begun: dict[IndexKey, SkillIndex] = {}  # first drafts of what the background is to build
+        # first queries and drafts of what the background is to build
+        self._begun: dict[IndexKey, tuple[str, SkillIndex]] = {}
 
     def at(self, path: str, scope: str) -> SkillIndex | None:
         """Return the index of a path and scope while none of its files has changed."""
@@ -115,13 +116,15 @@ class IndexCache:
         known = {} if self._paused_until else rows_of_files(store, skill, builder.recipe)
         if sum(len(file.text) for file in skill.files if file.digest not in known) < LARGE_CHARS:
             return self.get_or_build(skill, builder, store)
-        if kept not in self._begun:
+        asked, draft = self._begun.get(kept, ("", None))
+        if draft is None:
             logger.warning('"%s" is large and new: %s', skill.name, DRAFTED if query else WHOLE)
         if not query:
             return self.get_or_build(skill, builder, store)
-        draft = builder.build(skill, key, query=query, draft=self._begun.get(kept))
-        if self._begun.setdefault(kept, draft) is draft:
-            self._background.submit(self._build_later, kept, skill, builder, store)
+        if draft is None or asked != query:
+            draft = builder.build(skill, key, query=query, draft=draft)
+            if self._begun.setdefault(kept, (query, draft))[1] is draft:
+                self._background.submit(self._build_later, kept, skill, builder, store)
         return draft
 
     def _build_later(self, kept: IndexKey, skill: Skill, builder: "Builder", store: Store) -> None:
