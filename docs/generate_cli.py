@@ -22,7 +22,7 @@ _OPTION = re.compile(r"^  (?=-)", re.MULTILINE)
 INTRODUCTION = """\
 # Command line
 
-This page is generated from `--help` by `python docs/generate_cli.py`; a test compares the two.
+`python docs/generate_cli.py` makes this page from `--help`; a test compares them.
 
 Data goes to stdout: a page, a map, a table. On a terminal tables are drawn; in a pipe a table is
 tab-separated values under a header line. Notes, warnings, errors and progress go to stderr; progress
@@ -35,11 +35,11 @@ type is the class of the error, such as `SkillError`. There are no notes.
 | Exit code | Meaning |
 |---|---|
 | 0 | success |
-| 1 | an error, described on stderr with a way to fix it; a problem that `doctor` or `cache verify` found |
-| 2 | wrong usage |
+| 1 | the command could not do it, as stderr says with a remedy; or a check found problems |
+| 2 | wrong usage: an option, argument or setting is missing, unknown or has a wrong value |
 | 130 | interrupted |
 
-Every command takes `--help`; of the commands of the benchmark this page has no options.
+Every command takes `--help`; this page has no options of the benchmark.
 After `skillpager --install-completion` the shell completes commands and options.
 """
 

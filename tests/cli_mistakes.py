@@ -10,6 +10,7 @@ from cli_process import ROOT, SAMPLES, Ran, environment, invoke
 from skillpager.errors import install_command
 
 BISECT = "examples/skills/git-bisect"
+PAGE = ("page", BISECT, "q")
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,7 @@ MISTAKES = {
     "PDF document": Mistake(("page", "{files}/paper.pdf", "q")),
     "front matter alone": Mistake(("page", "{files}/header.md", "q")),
     "empty file": Mistake(("page", "{files}/empty.md", "q")),
-    "too large skill": Mistake(("page", BISECT, "q"), variables={"SKILLPAGER_MAX_BYTES": "100"}),
+    "too large skill": Mistake(PAGE, variables={"SKILLPAGER_MAX_BYTES": "100"}),
     "empty skill on stdin": Mistake(("page", "-", "q")),
     "too large skill on stdin": Mistake(
         ("page", "-", "q"), stdin="é".encode() * 60, variables={"SKILLPAGER_MAX_BYTES": "101"}
@@ -49,46 +50,37 @@ MISTAKES = {
     "section that is not there": Mistake(("show", BISECT, "By foot")),
     "range that runs backwards": Mistake(("show", BISECT, "n5-n2")),
     "lines of no file": Mistake(("show", BISECT, "api.md:L3")),
-    "unknown strategy": Mistake(("page", BISECT, "q", "--strategy", "x")),
-    "unknown scope": Mistake(("page", BISECT, "q", "--scope", "x")),
-    "unknown style": Mistake(("page", BISECT, "q", "--style", "x")),
-    "unknown encoder": Mistake(("page", BISECT, "q", "--encoder", "x")),
-    "unknown classifier": Mistake(("page", BISECT, "q", "--classifier", "x")),
-    "λ out of range": Mistake(("page", BISECT, "q", "--lambda", "1.5")),
-    "sufficiency that is no chance": Mistake(("page", BISECT, "q", "--sufficiency", "2")),
-    "λ that is no number": Mistake(("page", BISECT, "q", "--lambda", "nan")),
-    "sufficiency that is no number": Mistake(("page", BISECT, "q", "--sufficiency", "nan")),
-    "sufficiency from who cannot estimate it": Mistake(
-        ("page", BISECT, "q", "--strategy", "mmr", "--sufficiency", "0.9")
-    ),
-    "builtin encoder in no folder": Mistake(("page", BISECT, "q", "--encoder", "builtin:no/where")),
+    "unknown strategy": Mistake((*PAGE, "--strategy", "x")),
+    "unknown scope": Mistake((*PAGE, "--scope", "x")),
+    "unknown style": Mistake((*PAGE, "--style", "x")),
+    "unknown encoder": Mistake((*PAGE, "--encoder", "x")),
+    "unknown classifier": Mistake((*PAGE, "--classifier", "x")),
+    "λ out of range": Mistake((*PAGE, "--lambda", "1.5")),
+    "sufficiency that is no chance": Mistake((*PAGE, "--sufficiency", "2")),
+    "λ that is no number": Mistake((*PAGE, "--lambda", "nan")),
+    "sufficiency that is no number": Mistake((*PAGE, "--sufficiency", "nan")),
+    "sufficiency from who cannot estimate it": Mistake((*PAGE, "--strategy", "mmr", "--sufficiency", "0.9")),
+    "builtin encoder in no folder": Mistake((*PAGE, "--encoder", "builtin:no/where")),
     "nothing fits": Mistake(("page", BISECT, "skip a commit", "--max-tokens", "10")),
     "llm without a model": Mistake(("outline", BISECT, "--classifier", "llm")),
     "missing openai": Mistake(
-        ("page", BISECT, "q", "--encoder", "openai:m"),
-        variables={"OPENAI_API_KEY": "sk-x"},
-        hidden=("openai",),
+        (*PAGE, "--encoder", "openai:m"), variables={"OPENAI_API_KEY": "sk-x"}, hidden=("openai",)
     ),
-    "unknown setting in a file": Mistake(
-        ("page", BISECT, "q"), variables={"XDG_CONFIG_HOME": "{files}/typo"}
-    ),
-    "settings file that is no TOML": Mistake(
-        ("page", BISECT, "q"), variables={"XDG_CONFIG_HOME": "{files}/broken"}
-    ),
-    "setting without quotes": Mistake(("page", BISECT, "q"), variables={"XDG_CONFIG_HOME": "{files}/bare"}),
-    "variable that is no style": Mistake(("page", BISECT, "q"), variables={"SKILLPAGER_STYLE": "pretty"}),
-    "variable that is no number": Mistake(("page", BISECT, "q"), variables={"SKILLPAGER_MAX_NODES": "many"}),
+    "unknown setting in a file": Mistake(PAGE, variables={"XDG_CONFIG_HOME": "{files}/typo"}),
+    "settings file that is no TOML": Mistake(PAGE, variables={"XDG_CONFIG_HOME": "{files}/broken"}),
+    "setting without quotes": Mistake(PAGE, variables={"XDG_CONFIG_HOME": "{files}/bare"}),
+    "variable that is no style": Mistake(PAGE, variables={"SKILLPAGER_STYLE": "pretty"}),
+    "variable that is no number": Mistake(PAGE, variables={"SKILLPAGER_MAX_NODES": "many"}),
     "cache in the place of a file": Mistake(("index", BISECT, "--cache-dir", "{files}/empty.md")),
     "list of no folder": Mistake(("list", "no/where")),
     "endpoint that is not there": Mistake(
-        ("page", BISECT, "q", "--encoder", "openai:m"),
-        variables={"SKILLPAGER_EMBED_BASE_URL": "http://127.0.0.1:9/v1"},
+        (*PAGE, "--encoder", "openai:m"), variables={"SKILLPAGER_EMBED_BASE_URL": "http://127.0.0.1:9/v1"}
     ),
     "both from stdin": Mistake(("page", "-", "-")),
     "no query": Mistake(("page", BISECT)),
-    "unknown option": Mistake(("page", BISECT, "q", "--nodes", "3")),
+    "unknown option": Mistake((*PAGE, "--nodes", "3")),
     "unknown command": Mistake(("pages", BISECT)),
-    "number in words of people": Mistake(("page", BISECT, "q", "--max-tokens", "2k")),
+    "number in words of people": Mistake((*PAGE, "--max-tokens", "2k")),
     "size that is none": Mistake(("cache", "evict", "--max-size", "big")),
     "clearing the cache without a terminal": Mistake(("cache", "clear")),
     "unknown agent": Mistake(("install", "--agent", "emacs")),
@@ -143,8 +135,8 @@ def messages(folder: Path, outcomes: Callable[[str], Ran]) -> Iterator[str]:
         done = outcomes(name)
         variables = "".join(f"{key}={value} " for key, value in mistake.variables.items())
         command = " ".join(repr(part) if " " in part else part for part in mistake.arguments)
-        # what a usage error says above its last line differs between versions of typer
-        said = done.err if done.code == 1 else done.err.splitlines()[-1] + "\n"
+        # what typer says above the last line of its own errors differs between its versions
+        said = done.err if done.err.startswith("error: ") else done.err.splitlines()[-1] + "\n"
         said = said.replace(str(folder / "files"), "{files}")
         for extra in ("openai",):  # depends on how this copy was installed
             said = said.replace(install_command(extra), f'pip install "skillpager[{extra}]"')

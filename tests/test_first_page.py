@@ -32,12 +32,10 @@ class Counting(HashingEncoder):
 
 
 def large_skill(chars: int) -> Skill:
-    filler = "".join(
-        f"## Part {number}\n\nThe sensor {number} measures the level of tank {number}.\n\n"
-        for number in range(chars // 60)
-    )
+    part = "## Part {0}\n\nThe sensor {0} measures the level of tank {0}.\n\n"
+    filler = "".join(map(part.format, range(chars // 60)))
     files = [
-        ("SKILL.md", "# Plant\n\nHow the plant works.\n"),
+        ("SKILL.md", "# Plant\n\nIt works.\n"),
         ("tanks.md", filler),
         ("z/keys.md", f"# Keys\n\n{RIGHT}"),
     ]
@@ -87,9 +85,22 @@ def test_a_page_is_printed_before_the_index_is_built(tmp_path: Path, monkeypatch
         assert len(pager.store.entries()) == 1
 
 
+def test_a_map_that_waits_for_the_index_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("skillpager.indexing.LARGE_CHARS", 100)
+    env, skill = environment(tmp_path / "cache", samples=False), SAMPLES / "git-bisect"
+    told = [invoke(*each, env=env).err for each in (("page", skill, "", "--or-outline"), ("outline", skill))]
+    assert ["is large and new: all of it is indexed first\n" in each for each in told] == [True, False]
+
+
+def test_a_query_has_one_draft(hashing_pager: SkillPager, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("skillpager.indexing.LARGE_CHARS", 100)
+    monkeypatch.setattr("skillpager.indexing.IndexCache._build_later", lambda *_: None)
+    first, same = (hashing_pager.index(large_skill(200), query=QUERY) for _ in range(2))
+    assert (first is same, hashing_pager.index(large_skill(200), query="tank") is first) == (True, False)
+
+
 def test_a_small_skill_is_indexed_as_a_whole(hashing_pager: SkillPager) -> None:
-    skill = large_skill(LARGE_CHARS // 2)
-    assert hashing_pager.index(skill, query=QUERY).embeddings.any(axis=1).all()
+    assert hashing_pager.index(large_skill(LARGE_CHARS // 2), query=QUERY).embeddings.any(axis=1).all()
 
 
 def test_what_fails_in_the_background_is_told(
@@ -111,9 +122,7 @@ def test_what_fails_in_the_background_is_told(
     assert told == ['"plant" is not indexed: the model is gone'] * 2
 
 
-def test_of_a_changed_skill_only_the_changed_file_is_embedded(
-    hashing_pager: SkillPager, tmp_path: Path
-) -> None:
+def test_of_a_changed_skill_a_changed_file_is_embedded(hashing_pager: SkillPager, tmp_path: Path) -> None:
     encoder = Counting()
     parts = {"encoder": encoder, "classifier": hashing_pager.classifier, "settings": hashing_pager.settings}
     skill = large_skill(LARGE_CHARS)

@@ -29,7 +29,7 @@ class UnknownSkillError(SkillError):
 
 
 class SettingsError(SkillPagerError):
-    """A setting, flag or configuration file is wrong."""
+    """A setting, option, argument or configuration file is wrong."""
 
 
 class MissingExtraError(SkillPagerError):

@@ -57,6 +57,9 @@ MAX_KEPT_QUERIES = 1_024
 # a skill with more characters is first indexed for the query at hand: as a whole it takes five seconds or so
 LARGE_CHARS = 150_000
 DRAFT_NODES = 200  # that such an index embeds
+# what is told of it: with a query, and without
+DRAFTED = "its page is made from the nodes that share words with the query; all is indexed in the background"
+WHOLE = "all of it is indexed first"
 DRAFT_SECONDS = 2.0  # in which the page of a draft is made, before all is indexed
 STORE_PAUSE_SECONDS = 60.0  # in which a store that failed is left alone
 
@@ -77,7 +80,8 @@ class IndexCache:
         self._indexes = LRUCache[IndexKey, SkillIndex](MAX_KEPT_NODES, lambda index: len(index.nodes))
         self._paths = LRUCache[tuple[str, str], tuple[FileStamps, IndexKey]](MAX_KEPT_PATHS)
         self._paused_until = 0.0  # of the monotonic clock; 0 while the store works
-        self._begun: dict[IndexKey, SkillIndex] = {}  # first drafts of what the background is to build
+        # first queries and drafts of what the background is to build
+        self._begun: dict[IndexKey, tuple[str, SkillIndex]] = {}
 
     def at(self, path: str, scope: str) -> SkillIndex | None:
         """Return the index of a path and scope while none of its files has changed."""
@@ -102,8 +106,6 @@ class IndexCache:
         A draft embeds what shares words with the query (`Builder.build`); the index is built in the
         background, and a program that ends before waits for it. Raises as `build` does.
         """
-        if not query:
-            return self.get_or_build(skill, builder, store)
         key = index_key(skill, builder.recipe)
         kept = key, skill.root
         if index := self._indexes.get(kept) or self._load(skill, key, store):
@@ -111,14 +113,15 @@ class IndexCache:
         known = {} if self._paused_until else rows_of_files(store, skill, builder.recipe)
         if sum(len(file.text) for file in skill.files if file.digest not in known) < LARGE_CHARS:
             return self.get_or_build(skill, builder, store)
-        logger.warning(
-            '"%s" is large and new: its page is made from the nodes that share most words with the query, '
-            "and all of it is indexed in the background",
-            skill.name,
-        )
-        draft = builder.build(skill, key, query=query, draft=self._begun.get(kept))
-        if self._begun.setdefault(kept, draft) is draft:
-            self._background.submit(self._build_later, kept, skill, builder, store)
+        asked, draft = self._begun.get(kept, ("", None))
+        if draft is None:
+            logger.warning('"%s" is large and new: %s', skill.name, DRAFTED if query else WHOLE)
+        if not query:
+            return self.get_or_build(skill, builder, store)
+        if draft is None or asked != query:
+            draft = builder.build(skill, key, query=query, draft=draft)
+            if self._begun.setdefault(kept, (query, draft))[1] is draft:
+                self._background.submit(self._build_later, kept, skill, builder, store)
         return draft
 
     def _build_later(self, kept: IndexKey, skill: Skill, builder: "Builder", store: Store) -> None:

@@ -221,10 +221,10 @@ def test_a_run_judged_by_a_model_asks_it(session: Session) -> None:
 @pytest.mark.parametrize(
     ("words", "code", "told"),
     [
-        (["run", "--methods", "nosuch", "--data", "test", "--out", "x"], 1, "Unknown strategy 'nosuch'"),
+        (["run", "--methods", "nosuch", "--data", "test", "--out", "x"], 2, "Unknown strategy 'nosuch'"),
         (["run", "--data", "nowhere", "--out", "x"], 1, "nowhere holds no data"),
-        (["run"], 1, "There is no data"),
-        (["run", "--data", "test"], 1, "name a folder for the results with --out"),
+        (["run"], 2, "There is no data"),
+        (["run", "--data", "test"], 2, "name a folder for the results with --out"),
         (["run", "--out", "results", "--style", "marked"], 1, "style plain, now marked"),
         (["report", "test"], 1, "test holds no verdicts of the judge 'evidence'"),
         (["compare", "test", "test", "--tolerance", "nan"], 2, "give points from 0 to 100"),

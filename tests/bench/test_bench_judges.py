@@ -419,10 +419,10 @@ def test_unjudged_cases_make_exit_code_1_and_the_others_stay(
     ("arguments", "code", "words"),
     [
         (("--judge", "me"), 2, "'me' is not one of 'evidence', 'llm'"),
-        (("--judge", "llm"), 1, "bench judge needs a model"),
+        (("--judge", "llm"), 2, "bench judge needs a model"),
         (("--export", "y", "--import", "x"), 2, "two commands"),
         (("--import", "x", "--methods", "mmr"), 2, "leave --methods out"),
-        (("--import", "x"), 1, "add --name, such as --name anna"),
+        (("--import", "x"), 2, "add --name, such as --name anna"),
         (("--methods", "bm25"), 1, "has no selections of bm25"),
     ],
 )

@@ -16,7 +16,7 @@ from skillpager.bench.run.methods import (
     read_labels,
 )
 from skillpager.bench.run.windows import ENTRY, SECTION_BM25
-from skillpager.errors import BenchError
+from skillpager.errors import SettingsError
 from skillpager.factories import make_strategy
 from skillpager.pages.assemble import estimates
 from skillpager.settings import PROJECT_STRATEGIES
@@ -83,7 +83,7 @@ def test_one_method_has_one_label(label: str, same: str) -> None:
     ],
 )
 def test_a_wrong_label_is_explained(label: str, told: str) -> None:
-    with raises(BenchError) as raised:
+    with raises(SettingsError) as raised:
         parse_method(label)
     assert told in str(raised.value)
 

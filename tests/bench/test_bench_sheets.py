@@ -17,7 +17,7 @@ from skillpager.bench.data.records import QueryRecord, SkillRecord
 from skillpager.bench.judge.judges import Case, Docket, judge_cases
 from skillpager.bench.judge.sheets import COLUMNS, export_cases, read_answers
 from skillpager.bench.judge.votes import PROMPT_DIGEST, Imported, VotedJudge, import_votes, person_id
-from skillpager.errors import BenchError
+from skillpager.errors import BenchError, SettingsError
 
 HOSTILE = '=HYPERLINK("http://x")\n- a; b, "c"\t\'d\'\n<b onclick=alert(1)>é 速率 🚀</b>'
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
@@ -178,7 +178,7 @@ def test_a_contradiction_is_refused_and_nothing_is_stored(
 
 @pytest.mark.parametrize("name", ["", " ", "llm:", "llm: "])
 def test_a_judge_has_a_name(name: str) -> None:
-    with raises(BenchError):
+    with raises(SettingsError):
         person_id(name)
 
 

@@ -14,7 +14,7 @@ from conftest import SAMPLES
 from messages import raises
 from skillpager import SkillPager
 from skillpager.bench.run.windows import chunk_tokens_of, split_windows, window_index, window_offsets
-from skillpager.errors import BenchError, SettingsError
+from skillpager.errors import SettingsError
 from skillpager.parsing.fragments import split_skill
 from skillpager.parsing.skill import read_skill, skill_from_text
 from skillpager.tokens import EstimatedCounter, default_counter
@@ -151,7 +151,7 @@ def test_the_name_of_the_method_says_the_size(strategy: str, size: int | None) -
 
 @pytest.mark.parametrize("size", ["", "3", "1.5", "-20", "256 "])
 def test_a_size_that_is_none_is_a_clear_error(size: str) -> None:
-    with raises(BenchError):
+    with raises(SettingsError):
         chunk_tokens_of(f"chunk_mmr:{size}")
 
 

@@ -121,8 +121,8 @@ def test_mistakes_end_with_a_remedy(ask: Ask, tmp_path: Path) -> None:
         f"error: There are no skills that the settings `trusted` and `licences` let pass in {FOLDERS}: "
         "name folders with skills, or widen the settings.\n"
     )
-    assert ask(ONE, FOLDERS, "--max-skills", "0").code == 1
-    assert ask(" ", FOLDERS).code == 1
+    assert ask(ONE, FOLDERS, "--max-skills", "0").code == 2
+    assert ask(" ", FOLDERS).code == 2
     assert ask().code == 2
 
 

@@ -101,7 +101,7 @@ def test_a_page_on_which_nothing_fits_fails_and_says_what_would(skillpager: Run)
     least = int(told[1])
     less = skillpager("page", BISECT, "skip a commit", "--max-tokens", str(least - 1), "--json")
     assert (less.code, less.json["least_tokens"], less.json["nodes"]) == (1, least, [])
-    assert json.loads(less.err)["error"]["type"] == "SettingsError"
+    assert json.loads(less.err)["error"]["type"] == "SkillPagerError"
     enough = skillpager("page", BISECT, "skip a commit", "--max-tokens", str(least))
     assert enough.code == 0
     assert " of 11 nodes, " in enough.err

@@ -106,7 +106,7 @@ def test_settings_say_which_skills_are_offered(tmp_path: Path, env: dict[str, st
     assert offered(SKILLPAGER_LICENCES="mit, Apache-2.0") == ["a"]
     assert offered(SKILLPAGER_TRUSTED=str(tmp_path / "s" / "b")) == ["b"]
     done = invoke("route", "dump", tmp_path / "s", env={**env, "SKILLPAGER_LICENCES": "MITT"})
-    assert (done.code, "'MITT' is not a known licence" in done.err) == (1, True)
+    assert (done.code, "'MITT' is not a known licence" in done.err) == (2, True)
     done = invoke("route", "dump", tmp_path / "s", env={**env, "SKILLPAGER_TRUSTED": "/nowhere"})
     assert f"no skills that the settings `trusted` and `licences` let pass in {tmp_path / 's'}" in done.err
     # a project cannot widen what its user trusts

@@ -14,9 +14,11 @@ from chromium import contrast, needs_chromium
 from conftest import SAMPLES
 from http_running import QUERY, running
 from skillpager import SkillPager
+from skillpager.display_text import not_covered
 from skillpager.http.options import ServerOptions
 
 SKILL = "postgres-backup"
+LEGIBLE = ".pick .snippet", ".why p", ".pick .chip", ".stepper output", ".gap button", "#document p.off"
 HOSTILE = """---
 name: hostile
 description: "<img src=x onerror=alert(0)>"
@@ -62,14 +64,7 @@ def url(pager: SkillPager, folder: Path) -> Iterator[str]:
 
 @contextmanager
 def opened(
-    browser: Browser,
-    url: str,
-    *,
-    width: int = 1400,
-    height: int = 900,
-    scheme: str = "light",
-    tolerated: str = "nothing",
-    **state: object,
+    browser: Browser, url: str, *, width: int = 1400, dark: bool = False, tolerated: int = 0, **state: object
 ) -> Iterator[Page]:
     """Open the explorer in a state; fail on anything that its console says, and on any request to others.
 
@@ -77,8 +72,8 @@ def opened(
     """
     said: list[str] = []
     context = browser.new_context(
-        viewport={"width": width, "height": height},
-        color_scheme="dark" if scheme == "dark" else "light",
+        viewport={"width": width, "height": 900},
+        color_scheme="dark" if dark else "light",
         reduced_motion="reduce",
         permissions=["clipboard-read", "clipboard-write"],
     )
@@ -104,11 +99,6 @@ def nodes(page: Page, selector: str) -> set[str]:
     """Return the ids of the nodes that a selector finds in the document."""
     found = page.locator(f"#document {selector}")
     return set(found.evaluate_all("found => found.map((element) => element.dataset.node).filter(Boolean)"))
-
-
-def move(page: Page, knob: str, value: float) -> None:
-    """Move a slider."""
-    page.locator(f"#{knob}").fill(str(value))
 
 
 def test_a_skill_is_shown_and_a_query_makes_its_page(browser: Browser, url: str, pager: SkillPager) -> None:
@@ -147,9 +137,7 @@ def test_every_node_of_every_file_is_in_the_document(browser: Browser, url: str,
             assert page.locator(f'[data-node="{node.id}"]').text_content() == node.text
 
 
-def test_sliders_are_there_for_strategies_that_heed_them(
-    browser: Browser, url: str, pager: SkillPager
-) -> None:
+def test_sliders_are_those_of_the_strategy(browser: Browser, url: str, pager: SkillPager) -> None:
     with opened(browser, url, skill=SKILL, query=QUERY) as page:
         paged(page)
         page.get_by_text("Adjust").click()
@@ -158,9 +146,9 @@ def test_sliders_are_there_for_strategies_that_heed_them(
         page.locator("#strategy").select_option("mmr")
         expect(page.locator("#mmr_lambda")).to_be_visible()
         expect(page.locator("#sufficiency")).to_be_hidden()
-        move(page, "max_nodes", 5)
-        move(page, "mmr_lambda", 1)
-        move(page, "max_tokens", 700)
+        page.locator("#max_nodes").fill("5")
+        page.locator("#mmr_lambda").fill("1")
+        page.locator("#max_tokens").fill("700")
         expect(page).to_have_url(re.compile("max_tokens=700"))
         expected = pager.page(
             SAMPLES / SKILL, QUERY, strategy="mmr", max_nodes=5, mmr_lambda=1.0, max_tokens=700, show=""
@@ -232,9 +220,7 @@ def test_what_is_left_out_folds_one_gap_or_all(browser: Browser, url: str) -> No
         expect(page.locator(".part")).to_contain_text("On the page")
 
 
-def test_graph_zooms_filters_and_goes_from_node_to_node(
-    browser: Browser, url: str, pager: SkillPager
-) -> None:
+def test_graph_zooms_filters_and_is_walked(browser: Browser, url: str, pager: SkillPager) -> None:
     index = pager.index(SAMPLES / SKILL)
     with opened(browser, url, skill=SKILL, query=QUERY) as page:
         paged(page)
@@ -295,25 +281,18 @@ def test_page_and_link_are_copied_and_the_link_brings_all_back(browser: Browser,
         expect(page.get_by_role("tab", name="Page", exact=True)).to_have_attribute("aria-selected", "true")
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("dark", [False, True])
 @pytest.mark.parametrize("width", [360, 768, 1400])
-def test_it_fits_the_screen_and_is_legible(browser: Browser, url: str, width: int, scheme: str) -> None:
-    with opened(browser, url, width=width, scheme=scheme, skill=SKILL, query=QUERY, step=3, fold=0) as page:
+def test_it_fits_the_screen_and_is_legible(browser: Browser, url: str, width: int, dark: bool) -> None:
+    with opened(browser, url, width=width, dark=dark, skill=SKILL, query=QUERY, step=3, fold=0) as page:
         expect(page.locator("#document .lit").first).to_be_attached()
-        dark = page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(15, 17, 20)"
-        assert dark is (scheme == "dark")
+        paper = page.evaluate("getComputedStyle(document.body).backgroundColor")
+        assert (paper == "rgb(15, 17, 20)") is dark
         if width < 900:
             expect(page.locator("#side-body")).to_be_hidden()
             page.locator("#side-toggle").click()
         expect(page.locator(".stepper")).to_be_visible()
-        for selector in (
-            ".pick .snippet",
-            ".why p",
-            ".pick .chip",
-            ".stepper output",
-            ".gap button",
-            "#document p.off",
-        ):
+        for selector in LEGIBLE:
             assert contrast(page, selector) >= 4.5, selector  # WCAG 2.2, level AA
         if width < 900:
             page.locator("#side-toggle").click()
@@ -338,7 +317,7 @@ def test_a_hostile_skill_does_nothing(browser: Browser, url: str) -> None:
 
 
 def test_problems_are_told_in_the_words_of_the_service(browser: Browser, url: str) -> None:
-    with opened(browser, url, tolerated="404", skill="postgres") as page:
+    with opened(browser, url, tolerated=404, skill="postgres") as page:
         expect(page.locator("#problem")).to_contain_text("did you mean 'postgres-backup'?")
         page.get_by_label("Skill", exact=True).fill(SKILL)
         page.keyboard.press("Enter")
@@ -349,7 +328,7 @@ def test_problems_are_told_in_the_words_of_the_service(browser: Browser, url: st
 def test_a_token_is_asked_for_and_kept_for_the_tab(browser: Browser, pager: SkillPager, folder: Path) -> None:
     with (
         running(pager, ServerOptions(port=0, token="secret"), folder=folder) as service,
-        opened(browser, str(service.client.base_url), tolerated="401", skill=SKILL, query=QUERY) as page,
+        opened(browser, str(service.client.base_url), tolerated=401, skill=SKILL, query=QUERY) as page,
     ):
         expect(page.locator("#token-dialog")).to_be_visible()
         page.keyboard.press("Escape")
@@ -363,6 +342,16 @@ def test_a_token_is_asked_for_and_kept_for_the_tab(browser: Browser, pager: Skil
         paged(page)
         expect(page.locator("#token-dialog")).to_be_hidden()
         assert page.evaluate("localStorage.length") == 0
+
+
+def test_a_hardly_covered_page_promises_nothing(browser: Browser, url: str, pager: SkillPager) -> None:
+    query = "monitor replication slots in postgres"
+    said = not_covered(pager.page(SAMPLES / SKILL, query, strategy="navigator").covered)
+    with opened(browser, url, skill=SKILL, query=query, step=1) as page:
+        expect(page.locator("#summary .note")).to_have_text(f"The skill {said}.")
+        expect(page.locator("#side-line")).to_contain_text(f"saved · {said}")
+        expect(page.locator(".figures")).to_contain_text("chance that nothing is missing–")
+        expect(page.locator(".why p").last).to_have_text(re.compile(r"Adds \d+ tokens; \d+ tokens so far\.$"))
 
 
 def test_too_few_tokens_for_anything_are_told(browser: Browser, url: str) -> None:

@@ -22,8 +22,7 @@ pytestmark = needs_chromium
 @pytest.fixture(scope="module")
 def url(pager: SkillPager, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of a service with the samples and a skill that means harm."""
-    folder = tmp_path_factory.mktemp("library") / "skills"
-    shutil.copytree(SAMPLES, folder)
+    folder = shutil.copytree(SAMPLES, tmp_path_factory.mktemp("library") / "skills")
     (folder / "broken").mkdir()
     (folder / "broken" / "SKILL.md").write_bytes(b"\xff\xfe\x00")
     (folder / "hostile").mkdir()
@@ -82,6 +81,17 @@ def test_a_skill_is_opened_for_the_same_query_and_the_way_back_is_a_tab(browser:
         page.keyboard.press("ArrowRight")
         expect(page.locator("#view-document")).to_be_visible()
         expect(page.locator("#side")).to_be_visible()
+
+
+def test_no_chance_is_promised_if_a_skill_may_not_cover_the_query(browser: Browser, url: str) -> None:
+    answer = told(url, query=QUERY)
+    answer["covered"] = answer["parts"][0]["page"]["covered"] = 0.3
+    with opened(browser, url, view="library") as page:
+        page.route("**/v1/ask", lambda route: route.fulfill(json=answer))
+        page.locator("#query").fill(QUERY)
+        expect(page.locator(".verdict")).to_contain_text("saved, but may not cover the query (chance 30 %).")
+        expect(page.locator(".library-page header")).to_contain_text("may not cover the query (chance 30 %)")
+        expect(page.locator("#view-library")).not_to_contain_text(" sure")
 
 
 def test_a_hostile_skill_is_text(browser: Browser, url: str) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from http_running import running
 from skillpager import SkillPager
-from skillpager.display_text import LEAST_COVERED
+from skillpager.display_text import LEAST_COVERED, SURELY_UNCOVERED
 from skillpager.http.options import ServerOptions
 from skillpager.http.routes import WEB
 from skillpager.output.outline import SIGNALS
@@ -50,7 +50,7 @@ def test_every_file_that_a_file_names_is_there_and_none_loads_from_elsewhere() -
 def test_words_need_the_token(client: httpx.Client) -> None:
     assert client.get("/v1/explorer/words").status_code == 401
     told = client.get("/v1/explorer/words", headers=TOKEN).json()
-    assert told == {"signals": SIGNALS, "least_covered": LEAST_COVERED}
+    assert told == {"signals": SIGNALS, "covered": [SURELY_UNCOVERED, LEAST_COVERED]}
 
 
 @pytest.mark.parametrize("path", ["../requests.py", "%2e%2e/requests.py", "no-such-file", "/etc/passwd"])

@@ -53,18 +53,18 @@ def test_the_token_comes_from_the_environment(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("options", "code", "message"),
     [
-        (["--host", "0.0.0.0"], "set a secret with SKILLPAGER_SERVER_TOKEN"),
-        (["--host", "::"], "set a secret with SKILLPAGER_SERVER_TOKEN"),
-        (["--token", ""], "The token is empty"),
-        (["--host", "no.such.host.invalid", "--token", "x"], "cannot listen at no.such.host.invalid"),
-        (["missing-folder"], "missing-folder is not a folder"),
+        (["--host", "0.0.0.0"], 2, "set a secret with SKILLPAGER_SERVER_TOKEN"),
+        (["--host", "::"], 2, "set a secret with SKILLPAGER_SERVER_TOKEN"),
+        (["--token", ""], 2, "The token is empty"),
+        (["--host", "no.such.host.invalid", "--token", "x"], 1, "cannot listen at no.such.host.invalid"),
+        (["missing-folder"], 1, "missing-folder is not a folder"),
     ],
 )
-def test_what_cannot_be_served_is_one_error(tmp_path: Path, options: list[str], message: str) -> None:
+def test_what_cannot_be_served_is_told(tmp_path: Path, options: list[str], code: int, message: str) -> None:
     done = invoke("serve", SAMPLES, *options, "--port", "0", env=environment(tmp_path / "cache"))
-    assert done.code == 1
+    assert done.code == code
     assert done.err.startswith("error: ")
     assert message in done.err
     assert len(done.err.splitlines()) == 1

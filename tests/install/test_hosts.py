@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from cli_process import ROOT, environment, invoke, run_on_terminal
 from messages import raises
-from skillpager.errors import SettingsError
+from skillpager.errors import SettingsError, SkillPagerError
 from skillpager.install.changes import installed_entry, plan_install, plan_uninstall, write
 from skillpager.install.hosts import (
     HOOKS,
@@ -117,7 +117,7 @@ def test_link_and_permissions_stay(config: Path, tmp_path: Path) -> None:
 def test_read_only_file_is_left_alone(config: Path) -> None:
     config.write_text(CLAUDE)
     config.chmod(0o444)
-    with raises(SettingsError):
+    with raises(SkillPagerError):
         install(BY_NAME["claude-code"], config)
     assert config.read_text() == CLAUDE
 
@@ -126,7 +126,7 @@ def test_change_by_another_program_meanwhile_is_not_lost(config: Path) -> None:
     config.write_text(CLAUDE)
     change = plan_install(BY_NAME["claude-code"], config, server_entry(BY_NAME["claude-code"], COMMAND))
     config.write_text(CLAUDE + "\n")
-    with raises(SettingsError):
+    with raises(SkillPagerError):
         write(change)
     assert config.read_text() == CLAUDE + "\n"
 
@@ -145,7 +145,7 @@ def test_file_that_cannot_be_read_is_told_with_its_place_and_left_alone(
 ) -> None:
     config.write_bytes(data)
     for change in (install, uninstall):
-        with pytest.raises(SettingsError) as raised:
+        with pytest.raises(SkillPagerError) as raised:
             change(BY_NAME[name], config)
         assert f"{config}{says}" in str(raised.value)
         assert "nothing was changed" in str(raised.value)
@@ -154,7 +154,7 @@ def test_file_that_cannot_be_read_is_told_with_its_place_and_left_alone(
 
 
 def test_folder_in_place_of_the_file_is_told(tmp_path: Path) -> None:
-    with raises(SettingsError):
+    with raises(SkillPagerError):
         install(BY_NAME["cursor"], tmp_path)
 
 
@@ -482,7 +482,7 @@ def test_a_hook_in_a_group_with_others_is_renewed_and_removed_alone(config: Path
 @pytest.mark.parametrize("value", ["{}", '"x"', "3"])
 def test_settings_of_another_form_are_refused(value: str, config: Path) -> None:
     config.write_text(f'{{"hooks": {{"UserPromptSubmit": {value}}}}}')
-    with raises(SettingsError):
+    with raises(SkillPagerError):
         plan_install(HOOKED, config, hook_entry(HOOK_COMMAND))
 
 
@@ -506,4 +506,4 @@ def test_the_commands_write_and_remove_the_hook(tmp_path: Path) -> None:
     assert invoke("uninstall", *options, "--yes", env=env).code == 0
     assert not file.exists()
     refused = invoke("install", "--agent", "zed", "--hook", "--yes", env=env)
-    assert (refused.code, "--hook is for claude-code" in refused.err) == (1, True)
+    assert (refused.code, "--hook is for claude-code" in refused.err) == (2, True)

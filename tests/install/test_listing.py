@@ -7,7 +7,7 @@ from unittest.mock import patch
 import pytest
 
 from cli_process import environment, invoke
-from skillpager.errors import SettingsError
+from skillpager.errors import SkillPagerError
 from skillpager.install import listing
 from skillpager.install.listing import HIDDEN, OVERRIDES, hide, is_replaced, plan_hide, plan_show, show
 
@@ -66,7 +66,7 @@ def test_other_changes_since_then_stay(tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", ["{", '{"names": 3}', '{"names": [1], "before": null, "after": ""}'])
 def test_a_damaged_record_is_told_with_what_to_do(text: str, tmp_path: Path) -> None:
     (tmp_path / listing.RECORD).write_text(text)
-    with pytest.raises(SettingsError, match="by hand, then delete this file"):
+    with pytest.raises(SkillPagerError, match="by hand, then delete this file"):
         plan_show(tmp_path / "settings.json")
 
 

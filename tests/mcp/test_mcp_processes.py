@@ -164,9 +164,9 @@ def test_wrong_usage_is_told_without_a_traceback(tmp_path: Path) -> None:
     for arguments, code, message in (
         (["--port", "8000"], 2, "--port needs --http: add --http"),
         (["--http", "--port", "99999"], 2, "less than or equal to 65535"),
-        (["--ceiling", "10"], 1, "The ceiling is 10 tokens: it must be 1000 or more."),
+        (["--ceiling", "10"], 2, "The ceiling is 10 tokens: it must be 1000 or more."),
         ([str(tmp_path / "missing")], 1, "is not a folder: name folders that contain skills."),
-        (["--scope", "all"], 1, "Unknown scope 'all': choose one of skill, body."),
+        (["--scope", "all"], 2, "Unknown scope 'all': choose one of skill, body."),
     ):
         ran = invoke("mcp", *arguments, env=env)
         assert (ran.code, ran.out) == (code, "")

@@ -13,7 +13,7 @@ from skillpager.bench.data.records import Record, read_json, read_records, write
 from skillpager.bench.data.skillrouter import GROUND_TRUTH
 from skillpager.bench.data.skillrouter import read_tasks as read_scored_tasks
 from skillpager.bench.report.statistics import Interval, bootstrap
-from skillpager.errors import BenchError, SkillPagerError, require_extra
+from skillpager.errors import BenchError, SettingsError, SkillPagerError, require_extra
 from skillpager.library.discovery import FoundSkill, Progress, discover
 from skillpager.library.routing.router import load_router, route_query
 from skillpager.library.routing.routes import Route
@@ -258,7 +258,7 @@ def measure_method(
 ) -> list[RoutingRow]:
     """Return the rows of a method, and write them to `<folder>/<method>.jsonl`."""
     if method not in METHODS:
-        raise BenchError(f"Unknown method {method!r}: choose from {', '.join(METHODS)}.")
+        raise SettingsError(f"Unknown method {method!r}: choose from {', '.join(METHODS)}.")
     needed = {id_ for query in queries for id_ in query.needs}
     own = OwnRouter(skills, needed) if method == OURS else None
     rank = own.rank if own else OTHERS[method](skills)

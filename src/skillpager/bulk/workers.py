@@ -201,7 +201,7 @@ def ray_workers(pager: "SkillPager", address: str, jobs: int | None = None) -> I
         count = jobs or max(1, int(ray.cluster_resources().get("CPU", 1)))
     except (Exception, SystemExit) as error:  # whatever Ray raises, the run cannot begin
         reason = " ".join(str(error).split())[:200]
-        raise SettingsError(
+        raise SkillPagerError(
             f"Ray cannot be used at {hide_secrets(address)} ({reason}): `ray start --head` starts a cluster, "
             "`ray status` shows it; `--ray local` needs none, and without `--ray` this machine does the work."
         ) from error

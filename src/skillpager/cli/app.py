@@ -1,7 +1,7 @@
 """The `skillpager` command: the options of the whole program and the list of its commands.
 
-Data goes to stdout, everything else to stderr. Exit codes: 0 success, 1 an error whose message says how to
-fix it, 2 wrong usage, 130 interrupted.
+Data goes to stdout, everything else to stderr. Exit codes: 0 success, 1 it could not be done, 2 wrong usage
+(a `SettingsError`, or what typer refuses), 130 interrupted.
 """
 
 import os
@@ -122,7 +122,7 @@ def skillpager(
       skillpager list examples/skills
 
     \b
-    Exit codes: 0 success, 1 an error (the message says how to fix it), 2 wrong usage, 130 interrupted.
+    Exit codes: 0 success, 1 it could not be done (a message says why), 2 wrong usage, 130 interrupted.
     Settings, strongest first: command-line options, SKILLPAGER_* variables, skillpager.toml in the
     current folder, the user's config.toml, defaults. `skillpager doctor` lists them.
     """

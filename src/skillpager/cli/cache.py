@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.filesize import decimal
 
-from skillpager.cli.messages import FAILED, UsageError, confirm, note, print_json, reported
+from skillpager.cli.messages import FAILED, confirm, note, print_json, reported
 from skillpager.cli.options import AsJson, StoreOptions, Yes
 from skillpager.cli.session import choose_settings
 from skillpager.cli.views import counted, print_table
+from skillpager.errors import SettingsError
 from skillpager.json_types import to_json
 from skillpager.library.routing.catalog import Catalog
 from skillpager.settings import INDEX_FOLDER
@@ -110,7 +111,7 @@ def evict(
     """
     size = _SIZE.fullmatch(max_size)
     if size is None:
-        raise UsageError(f"{max_size!r} is not a size: write 100MB, 1.5GB or a number of bytes.")
+        raise SettingsError(f"{max_size!r} is not a size: write 100MB, 1.5GB or a number of bytes.")
     opened = _open(place)
     removed = opened.evict(int(float(size[1]) * 1000 ** ["", *"kmgt"].index(size[2].lower())))
     if as_json:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from skillpager.cli import session
-from skillpager.cli.messages import UsageError, note, print_text, reported, warn_of_some
+from skillpager.cli.messages import note, print_text, reported, warn_of_some
 from skillpager.cli.options import PagerOptions, SkillArgument
 from skillpager.cli.views import counted, progress_bar
-from skillpager.errors import SettingsError
+from skillpager.errors import SettingsError, SkillPagerError
 from skillpager.files import read_bounded
 from skillpager.types import Node
 
@@ -55,11 +55,11 @@ def enrich(
     from skillpager.indexing import notes_files
 
     if (show and take) or take == session.STDIN == skill:
-        raise UsageError("--print and --take are two steps, and SKILL and FILE cannot both come from stdin.")
+        raise SettingsError("--print and --take are two steps, and SKILL and FILE cannot both be stdin.")
     pager = session.open_pager(options)
     index = session.load_skill(pager, session.find_source(skill, pager))
     if in_folder and index.skill.root is None:
-        raise UsageError(
+        raise SettingsError(
             "--in-folder needs a skill with a folder: name it by its path, or leave the option out."
         )
     places = notes_files(index.skill, pager.settings.cache_dir)
@@ -118,7 +118,7 @@ def answer_in(place: str, nodes: Sequence[Node]) -> "tuple[Notes, list[str]]":
             raise ValueError(f"it has more than {MAX_BYTES:,} bytes")
         return notes_in(json_in(data.decode()), {node.id: digest_of(node) for node in nodes})
     except (OSError, ValueError) as error:
-        raise SettingsError(
+        raise SkillPagerError(
             f"The answer in {'stdin' if stdin else place} cannot be used: {error}. Write it as one JSON "
             "object in the form that `skillpager enrich SKILL --print` shows."
         ) from error

@@ -22,7 +22,7 @@ from typing import Annotated
 import typer
 
 from skillpager.cli.library import show_command
-from skillpager.cli.messages import UsageError, are_notes_shown, note, print_json, reported
+from skillpager.cli.messages import are_notes_shown, note, print_json, reported
 from skillpager.cli.options import PagerOptions, SkillsDirs, StoreOptions
 from skillpager.cli.session import open_library
 from skillpager.display_text import is_plain, not_covered
@@ -97,7 +97,7 @@ def hook(
         note("an agent runs this command with each prompt, and sends it the prompt on stdin (docs/hosts.md)")
         return
     if not 0 < seconds <= LARGEST_SECONDS:  # nan is neither
-        raise UsageError(f"--seconds is {seconds:g}: give a number above 0, up to {LARGEST_SECONDS:g}.")
+        raise SettingsError(f"--seconds is {seconds:g}: give a number above 0, up to {LARGEST_SECONDS:g}.")
     made: Future[dict[str, object]] = Future()
 
     def work() -> None:

@@ -17,7 +17,6 @@ from skillpager.cli import session
 from skillpager.cli.messages import (
     FAILED,
     MAX_WARNINGS,
-    UsageError,
     note,
     print_error,
     print_json,
@@ -27,7 +26,7 @@ from skillpager.cli.messages import (
 )
 from skillpager.cli.options import AsJson, PagerOptions
 from skillpager.cli.views import counted, print_table, progress_bar
-from skillpager.errors import EncoderError, SkillError
+from skillpager.errors import EncoderError, SettingsError, SkillError
 from skillpager.json_types import error_json
 from skillpager.library import FoundSkill, Library
 from skillpager.library.discovery import search_folders, shown_folders
@@ -122,14 +121,14 @@ def index(
 
 
 def library_to_publish(pager: "SkillPager", *, prune: bool) -> "PostgresLibrary | None":
-    """Return the library in which skills are published, None for none; wrong options are a `UsageError`."""
+    """Return the library in which skills are published, or None; wrong options are a `SettingsError`."""
     library = session.library_name(pager.settings)
     if library is None:
         if prune:
-            raise UsageError("--prune needs a library: name a PostgreSQL database with --store.")
+            raise SettingsError("--prune needs a library: name a PostgreSQL database with --store.")
         return None
     if pager.settings.scope == "body":
-        raise UsageError("Whole skills are published: leave out the scope body, or add --library none.")
+        raise SettingsError("Whole skills are published: leave out the scope body, or add --library none.")
     return open_library(pager.store, library)
 
 

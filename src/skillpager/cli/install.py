@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from skillpager.cli.messages import UsageError, confirm, note, print_text, reported, warn
+from skillpager.cli.messages import confirm, note, print_text, reported, warn
 from skillpager.cli.options import SkillArgument, SkillsDirs, Yes
 from skillpager.cli.session import STDIN, find_skill
 from skillpager.cli.views import print_table
@@ -88,7 +88,7 @@ def install(
         return
     _check_replace_listing(options)
     if project and not options.hook:
-        raise UsageError("--project needs --hook: the server searches the project's folders anyway.")
+        raise SettingsError("--project needs --hook: the server searches the project's folders anyway.")
     folders = [folder.resolve() for folder in check_folders(skills_dirs or [])]
     host = hosts.find_host(options.agent, hook=options.hook)
     file = hosts.file_of(host, options.scope, Places())
@@ -161,7 +161,7 @@ def stub(
       skillpager stub examples/skills/git-bisect --out .agents/skills --max-tokens 2000
     """
     if skill == STDIN:
-        raise UsageError("A stub names its original by path: give a folder or file instead of -.")
+        raise SettingsError("A stub names its original by path: give a folder or file instead of -.")
     source = find_skill(skill, load_settings())
     file = write_stub(source, out, max_tokens=max_tokens, force=force)
     print_text(str(file))
@@ -175,7 +175,7 @@ def _check_replace_listing(options: InstallOptions) -> None:
     if options.replace_listing and (
         options.agent != listing.AGENT or options.scope != "user" or options.hook
     ):
-        raise UsageError(
+        raise SettingsError(
             f"--replace-listing is for --agent {listing.AGENT} with --scope user, without --hook: only this "
             "agent has a setting for it, and only the server offers the skills instead."
         )

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from skillpager.cli import session
-from skillpager.cli.messages import FAILED, UsageError, note, print_json, print_text, reported, warn
+from skillpager.cli.messages import FAILED, note, print_json, print_text, reported, warn
 from skillpager.cli.options import (
     AsJson,
     Context,
@@ -22,7 +22,7 @@ from skillpager.cli.options import (
 )
 from skillpager.cli.views import counted, note_page, print_table, progress_bar, token_count
 from skillpager.display_text import chance_words, percent, snippet, too_few_tokens
-from skillpager.errors import SettingsError
+from skillpager.errors import SettingsError, SkillPagerError
 from skillpager.json_types import to_json
 from skillpager.library import FoundSkill, LibraryPage, RefusalReason
 from skillpager.library.discovery import check_folders, search_folders, shown_folders
@@ -171,7 +171,7 @@ def ask(
         print_text(made.text)
         _note_parts(made)
     if made.least_tokens is not None:
-        raise SettingsError(too_few_tokens(made.least_tokens, "--max-tokens"))
+        raise SkillPagerError(too_few_tokens(made.least_tokens, "--max-tokens"))
 
 
 def show_command(skill: FoundSkill, options: PagerOptions, *, by_path: bool) -> str:
@@ -235,9 +235,9 @@ def check(
 
     places = check_folders(folders or []) or search_folders(load_settings().skills_dir)
     for kind in sorted({*(ignore or ()), *(only or ())} - set(Kind)):
-        raise UsageError(f"There is no kind {kind!r} of findings: the kinds are {', '.join(Kind)}.")
+        raise SettingsError(f"There is no kind {kind!r} of findings: the kinds are {', '.join(Kind)}.")
     if severity not in (None, *Severity):
-        raise UsageError(f"There is no severity {severity!r}: choose one of {', '.join(Severity)}.")
+        raise SettingsError(f"There is no severity {severity!r}: choose one of {', '.join(Severity)}.")
     session.note_estimates(default_counter())
     left_out = {kind for kind in Kind if kind in (ignore or ()) or (only and kind not in only)}
     wanted = Severity(severity) if severity else None

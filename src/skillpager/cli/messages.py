@@ -21,11 +21,10 @@ from typing import Annotated, Any, TextIO, get_type_hints
 import typer
 
 from skillpager.display_text import encodable, escaped_json, printable
-from skillpager.errors import SkillPagerError, missing_extra
+from skillpager.errors import SettingsError, SkillPagerError, missing_extra
 
 ISSUES = "https://github.com/skillpager/skillpager/issues"
-FAILED = 1
-INTERRUPTED = 130
+FAILED, MISUSED, INTERRUPTED = 1, 2, 130
 # a library of thousands of skills has thousands of faults; a screen has room for these
 MAX_WARNINGS = 20
 
@@ -34,14 +33,6 @@ Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Log every step t
 
 _notes = logging.getLogger("skillpager.cli.messages.notes")
 _LINE_BREAK = re.compile(r"\r?\n|[\r\u2028\u2029]")
-
-
-class UsageError(typer.BadParameter):
-    """Arguments that do not go together: exit code 2."""
-
-    def format_message(self) -> str:
-        """Return the message without the parameter that `BadParameter` would put before it."""
-        return self.message
 
 
 def note(text: str) -> None:
@@ -73,7 +64,7 @@ def confirm(question: str, *, yes: bool, remedy: str) -> None:
     if yes:
         return
     if not sys.stdin.isatty():
-        raise UsageError(f"Cannot ask for confirmation without a terminal: {remedy}.")
+        raise SettingsError(f"Cannot ask for confirmation without a terminal: {remedy}.")
     typer.confirm(printable(question), abort=True, err=True)
 
 
@@ -129,7 +120,7 @@ def reported(command: Callable[..., None]) -> Callable[..., None]:
             finally:
                 # a pipe or disk that fails does so here, not at exit
                 sys.stdout.flush()
-        except (typer.Exit, typer.Abort, typer.BadParameter):
+        except (typer.Exit, typer.Abort):
             raise
         except KeyboardInterrupt:
             # threads that wait for an endpoint would hold up an ordinary exit; the store is always whole
@@ -141,7 +132,7 @@ def reported(command: Callable[..., None]) -> Callable[..., None]:
             if verbose:
                 print_aside("".join(traceback.format_exception(error)))
             print_error(_shown(error), as_json=as_json)
-            raise typer.Exit(FAILED) from None
+            raise typer.Exit(MISUSED if isinstance(error, SettingsError) else FAILED) from None
 
     run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}

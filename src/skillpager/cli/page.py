@@ -22,7 +22,7 @@ from skillpager.cli.options import (
 )
 from skillpager.cli.views import note_page, progress_bar
 from skillpager.display_text import too_few_tokens
-from skillpager.errors import SettingsError, SkillError
+from skillpager.errors import SkillError, SkillPagerError
 from skillpager.json_types import to_json
 from skillpager.types import SkillIndex
 
@@ -131,7 +131,7 @@ def page(
         with progress_bar("indexing"):
             pager.index(index.skill)
     if made.least_tokens is not None:
-        raise SettingsError(too_few_tokens(made.least_tokens, "--max-tokens"))
+        raise SkillPagerError(too_few_tokens(made.least_tokens, "--max-tokens"))
 
 
 @reported

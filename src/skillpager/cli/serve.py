@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 
-from skillpager.cli.messages import UsageError, note, reported
+from skillpager.cli.messages import note, reported
 from skillpager.cli.options import IndexOptions, PagerOptions, SkillFolders
 from skillpager.cli.session import missing_skills, note_estimates, open_library
-from skillpager.errors import require_extra
+from skillpager.errors import SettingsError, require_extra
 from skillpager.http.options import ServerOptions, check_options
 from skillpager.tokens import default_counter
 
@@ -46,7 +46,7 @@ def mcp(
       skillpager mcp --ceiling 5000 < /dev/null
     """
     if port is not None and not http:
-        raise UsageError("--port needs --http: add --http, or leave --port out.")
+        raise SettingsError("--port needs --http: add --http, or leave --port out.")
     require_extra("mcp", extra="mcp", purpose="`skillpager mcp`")
     gc.disable()  # a seventh of the time until the tools are listed; what is imported stays
     from skillpager.mcp import server as mcp_server

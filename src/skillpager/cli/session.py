@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from skillpager.cli.messages import UsageError, note, warn
+from skillpager.cli.messages import note, warn
 from skillpager.cli.options import PagerOptions, StoreOptions
 from skillpager.errors import SettingsError, SkillError, install_command
 from skillpager.files import decode
@@ -130,7 +130,7 @@ def read_query(query: str, *, skill: str = "") -> str:
     """Return the query, read from stdin if it is `-`."""
     if query == STDIN:
         if skill == STDIN:
-            raise UsageError("SKILL and QUERY cannot both come from stdin: pass one of them as an argument.")
+            raise SettingsError("SKILL and QUERY cannot both come from stdin: pass one as an argument.")
         query = sys.stdin.buffer.read().decode(errors="surrogateescape").strip()
     try:
         query.encode()

@@ -12,7 +12,7 @@ from fastapi import APIRouter, Depends, Query, Request
 from starlette.responses import FileResponse, Response
 from typing_extensions import TypedDict
 
-from skillpager.display_text import LEAST_COVERED
+from skillpager.display_text import LEAST_COVERED, SURELY_UNCOVERED
 from skillpager.errors import MissingExtraError, SettingsError
 from skillpager.factories import STRATEGY, make_strategy, unknown_part
 from skillpager.http.middleware import MAX_REQUEST_BYTES
@@ -282,8 +282,8 @@ async def about(service: ServiceOf) -> Response:
 
 @router.get("/v1/explorer/words", include_in_schema=False)
 async def words(service: ServiceOf) -> Response:
-    """Return the groups of features in plain words, and the chance below which a skill is not covered."""
-    return await service.respond(lambda: {"signals": SIGNALS, "least_covered": LEAST_COVERED})
+    """Return the groups of features in plain words, and the chances of coverage that have words."""
+    return await service.respond(lambda: {"signals": SIGNALS, "covered": [SURELY_UNCOVERED, LEAST_COVERED]})
 
 
 @public.get("/", include_in_schema=False)

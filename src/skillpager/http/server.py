@@ -12,7 +12,7 @@ from fastapi import Depends, FastAPI
 from fastapi.security import HTTPBearer
 from starlette.staticfiles import StaticFiles
 
-from skillpager.errors import SettingsError
+from skillpager.errors import SkillPagerError
 from skillpager.http import routes
 from skillpager.http.middleware import FILES, RequestGuard
 from skillpager.http.options import ServerOptions, check_options
@@ -94,14 +94,14 @@ def address_of(options: ServerOptions, listener: socket.socket) -> str:
 
 
 def listen(options: ServerOptions) -> socket.socket:
-    """Return a listening socket; a `SettingsError` says why it cannot listen."""
+    """Return a listening socket; a `SkillPagerError` says why it cannot listen."""
     try:
         kind, flags = socket.SOCK_STREAM, socket.AI_PASSIVE
         family, _, _, _, address = socket.getaddrinfo(options.host, options.port, type=kind, flags=flags)[0]
         return socket.create_server(address[:2], family=family)
     except OSError as error:
         reason = error.strerror if isinstance(error, socket.gaierror) else os.strerror(error.errno or 0)
-        raise SettingsError(
+        raise SkillPagerError(
             f"The service cannot listen at {options.host}, port {options.port} ({reason}): choose another "
             "with --host or --port; port 0 takes a free one."
         ) from error

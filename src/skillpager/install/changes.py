@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from glob import escape
 from pathlib import Path
 
-from skillpager.errors import SettingsError
+from skillpager.errors import SkillPagerError
 from skillpager.files import NAME_CHARS, write_file
 from skillpager.install.hosts import Host
 from skillpager.install.jsonc import EditError, JsonValue
@@ -83,7 +83,7 @@ def installed_entry(host: Host, file: Path) -> JsonValue:
     try:
         _, before = current_text(file)
         return host.find(host.editor.read(unmarked(before or "")[0]))[1]
-    except SettingsError:
+    except SkillPagerError:
         return None
 
 
@@ -100,17 +100,17 @@ def diff(change: Change) -> str:
 
 
 def write(change: Change) -> None:
-    """Make the change; a `SettingsError` if the file is read-only, or was changed by another program."""
+    """Make the change; a `SkillPagerError` if the file is read-only, or was changed by another program."""
     mode = PRIVATE if change.private else None
     if change.path.exists():
         mode = stat.S_IMODE(change.path.stat().st_mode)
         if not mode & 0o222 or not os.access(change.path, os.W_OK):
-            raise SettingsError(
+            raise SkillPagerError(
                 f"{change.path} is read-only: make it writable, or add the lines by hand; nothing was "
                 "changed."
             )
     if current_text(change.path)[1] != change.before:
-        raise SettingsError(f"{change.path} has just been changed by another program: run the command again.")
+        raise SkillPagerError(f"{change.path} was just changed by another program: run the command again.")
     if change.after is None:
         change.path.unlink()
     else:
@@ -132,9 +132,9 @@ def current_text(file: Path) -> tuple[Path, str | None]:
         return path, None
     except UnicodeDecodeError as error:
         line = error.object.count(b"\n", 0, error.start) + 1
-        raise SettingsError(f"{path}:{line} is not UTF-8: save it as UTF-8; nothing was changed.") from error
+        raise SkillPagerError(f"{path}:{line} is not UTF-8: save it so; nothing was changed.") from error
     except OSError as error:
-        raise SettingsError(f"{path} cannot be read: {error.strerror or error}.") from error
+        raise SkillPagerError(f"{path} cannot be read: {error.strerror or error}.") from error
 
 
 @contextlib.contextmanager
@@ -144,7 +144,7 @@ def located(path: Path) -> Iterator[None]:
         yield
     except EditError as error:
         place = f"{path}:{error.line}:{error.column}" if error.line else str(path)
-        raise SettingsError(
+        raise SkillPagerError(
             f"{place}: {error}. Fix the file and run the command again; nothing was changed."
         ) from error
 

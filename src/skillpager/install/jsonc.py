@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from skillpager.errors import SettingsError
+from skillpager.errors import SkillPagerError
 
 Path: TypeAlias = Sequence[str | int]
 JsonValue: TypeAlias = "str | int | float | bool | list[JsonValue] | dict[str, JsonValue] | None"
@@ -21,7 +21,7 @@ _TRIVIA = re.compile(r"(?:[ \t\r\n]+|//[^\r\n]*|/\*.*?\*/)*", re.DOTALL)
 _TOKEN = re.compile(r'"(?:[^"\\\r\n]|\\.)*"|//[^\r\n]*|/\*.*?\*/|\s+|[^\s"/,\[\]{}]+|.', re.DOTALL)
 
 
-class EditError(SettingsError):
+class EditError(SkillPagerError):
     """A text cannot be read or changed, because of this line and column (from 1; line 0: the whole text)."""
 
     def __init__(self, problem: str, *, line: int = 0, column: int = 0) -> None:

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from skillpager.errors import SettingsError
+from skillpager.errors import SkillPagerError
 from skillpager.files import read_bounded, write_file
 from skillpager.install import jsonc
 from skillpager.install.changes import PRIVATE, Change, current_text, located, unmarked, write
@@ -111,8 +111,8 @@ def _read_record(file: Path) -> Record | None:
     except FileNotFoundError:
         return None
     except (OSError, ValueError, TypeError) as error:
-        raise SettingsError(f"{path} cannot be read ({error}): {_by_hand(file)}") from error
-    raise SettingsError(f"{path} does not hold a record of SkillPager: {_by_hand(file)}")
+        raise SkillPagerError(f"{path} cannot be read ({error}): {_by_hand(file)}") from error
+    raise SkillPagerError(f"{path} does not hold a record of SkillPager: {_by_hand(file)}")
 
 
 def _by_hand(file: Path) -> str:

@@ -394,7 +394,7 @@ def open_port(port: int) -> socket.socket:
     try:
         return socket.create_server((HOST, port))
     except (OSError, OverflowError) as error:
-        raise SettingsError(
+        raise SkillPagerError(
             f"Port {port} of {HOST} cannot be used ({error}): choose another --port."
         ) from error
 

@@ -10,9 +10,10 @@ import typer
 from skillpager.bench.cli.data import app as data_app
 from skillpager.bench.cli.judge import judge, queries, validate
 from skillpager.bench.cli.route import route
-from skillpager.cli.messages import FAILED, UsageError, note, print_json, print_text, reported, warn
+from skillpager.cli.messages import FAILED, note, print_json, print_text, reported, warn
 from skillpager.cli.options import AsJson, CacheDir, ClassifierName, EncoderName, IndexOptions
 from skillpager.cli.views import print_table, progress_bar
+from skillpager.errors import SettingsError
 
 if TYPE_CHECKING:
     from skillpager.bench.data.folder import BenchFolder
@@ -202,7 +203,7 @@ def compare(
       skillpager bench compare results run
     """
     if not 0 <= tolerance <= MAX_POINTS:  # nan is neither
-        raise UsageError(f"--tolerance is {tolerance:g}: give points from 0 to {MAX_POINTS}.")
+        raise SettingsError(f"--tolerance is {tolerance:g}: give points from 0 to {MAX_POINTS}.")
     from skillpager.bench.report.compare import compare_runs, open_results
 
     rows = compare_runs(open_results(run), open_results(published), tolerance=tolerance)

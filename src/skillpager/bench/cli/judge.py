@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from skillpager.cli.messages import UsageError, note, reported, warn
+from skillpager.cli.messages import note, reported, warn
 from skillpager.cli.views import print_table, progress_bar
-from skillpager.errors import BenchError
+from skillpager.errors import BenchError, SettingsError
 from skillpager.settings import load_settings
 
 if TYPE_CHECKING:
@@ -103,11 +103,11 @@ def judge(
     from skillpager.bench.judge.sheets import export_cases
 
     if export and import_:
-        raise UsageError("--export and --import are two commands: the answers come in between.")
+        raise SettingsError("--export and --import are two commands: the answers come in between.")
     if import_ and methods:
-        raise UsageError("--import takes the answers on all methods: leave --methods out.")
+        raise SettingsError("--import takes the answers on all methods: leave --methods out.")
     if sample and not export:
-        raise UsageError("--sample needs --export SHEET.")
+        raise SettingsError("--sample needs --export SHEET.")
     run = BenchFolder(folder)
     if export:
         if sample:

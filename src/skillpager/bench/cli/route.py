@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from skillpager.cli.messages import UsageError, print_json, reported
+from skillpager.cli.messages import print_json, reported
 from skillpager.cli.options import AsJson
 from skillpager.cli.views import print_table, progress_bar
+from skillpager.errors import BenchError, SettingsError
 
 if TYPE_CHECKING:
     from skillpager.bench.routing import RoutingRow
@@ -51,12 +52,12 @@ def route(
     from skillpager.bench.routing import measure_method, merge, read_asked, read_pool, read_tasks
 
     if not (tasks and truth) and not asked:
-        raise UsageError("Nothing to ask: give --tasks with --truth, or --asked.")
+        raise SettingsError("Nothing to ask: give --tasks with --truth, or --asked.")
     parts = [read_tasks(tasks, truth)] if tasks and truth else []
     parts += [read_asked(folder) for folder in asked or ()]
     skills, queries = merge(parts, (skill for path in pool for skill in read_pool(path)))
     if not queries:
-        raise UsageError("The data has no queries.")
+        raise BenchError("The data has no queries.")
     rows = {}
     for method in dict.fromkeys(methods.split(",")):
         with progress_bar(method) as progress:

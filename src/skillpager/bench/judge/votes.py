@@ -193,5 +193,5 @@ def person_id(name: str) -> str:
     """Return the id of the judge with a name: `people:<name>`, or an agent's for `llm:<name>`."""
     kind, _, agent = name.partition(":")
     if not name.strip() or (kind == "llm" and not agent.strip()):
-        raise BenchError("It is not known whose answers these are: add --name, such as --name anna.")
+        raise SettingsError("It is not known whose answers these are: add --name, such as --name anna.")
     return judge_id(agent.strip()) if kind == "llm" else f"people:{name.strip()}"

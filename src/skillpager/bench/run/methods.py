@@ -22,7 +22,7 @@ import re
 from dataclasses import dataclass
 
 from skillpager.bench.run.windows import CHUNK_MMR, ENTRY, SECTION_BM25, chunk_tokens_of
-from skillpager.errors import BenchError
+from skillpager.errors import SettingsError
 from skillpager.factories import STRATEGIES
 from skillpager.strategies.picking import MAX_NODES_LARGE, MAX_NODES_SMALL
 
@@ -79,20 +79,20 @@ def parse_method(label: str) -> Method:
     """Return the method that a label names; a strategy that is not ours is neither looked for nor loaded."""
     strategy, _, options = label.strip().partition("@")
     if not strategy:
-        raise BenchError(f"The method {label!r} names no strategy: write one before the @, such as mmr@k=20.")
+        raise SettingsError(f"Method {label!r} names no strategy: write one before the @, such as mmr@k=20.")
     chunk_tokens_of(strategy)  # refuses a wrong size
     values: dict[str, object] = {}
     for option in filter(None, options.split(",")):
         name, _, text = option.partition("=")
         if name not in OPTIONS:
-            raise BenchError(f"Method {label!r} has the unknown option {name!r}: use {', '.join(OPTIONS)}.")
+            raise SettingsError(f"Method {label!r} has an unknown option {name!r}: use {', '.join(OPTIONS)}.")
         try:
             values |= _read_option(name, text.strip())
         except ValueError as error:
-            raise BenchError(f"Method {label!r}: {name} cannot be {text!r}: {error}.") from error
+            raise SettingsError(f"Method {label!r}: {name} cannot be {text!r}: {error}.") from error
     # of a strategy that is not ours it is known when it is loaded
     if values.keys() & {"sufficiency", "notes"} and is_ours(strategy) and strategy not in ESTIMATING:
-        raise BenchError(
+        raise SettingsError(
             f"Method {label!r}: {strategy} does not estimate sufficiency or read notes, only "
             f"{' and '.join(ESTIMATING)} do."
         )

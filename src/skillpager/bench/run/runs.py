@@ -30,7 +30,7 @@ from skillpager.bench.run.selecting import Made, Plan, machine, notes_in_folder,
 from skillpager.bench.run.windows import chunk_tokens_of
 from skillpager.bulk.workers import open_processes
 from skillpager.enrichment.notes import digest_of
-from skillpager.errors import BenchError
+from skillpager.errors import BenchError, SettingsError
 from skillpager.factories import make_strategy
 from skillpager.json_types import JsonObject
 from skillpager.library.discovery import Progress, no_progress
@@ -61,16 +61,17 @@ def open_run(data: Path | None, out: Path | None, plan: Plan) -> BenchFolder:
     the folder of the run, None for `data` itself.
 
     Raises:
-        BenchError: There is no data, it has no queries that the judge can use, or `out` holds another run.
+        BenchError: The data has no queries that the judge can use, or `out` holds another run.
+        SettingsError: `data` or `out` is missing.
     """
     source = data or out
     if source is None:
-        raise BenchError(
+        raise SettingsError(
             "There is no data: name a benchmark folder or a folder of evidence data with --data."
         )
     skills, queries = load_data(source)
     if out is None and not (source / SKILLS).is_file():
-        raise BenchError(f"{source} is evidence data: name a folder for the results with --out.")
+        raise SettingsError(f"{source} is evidence data: name a folder for the results with --out.")
     if not queries:
         raise BenchError("The data has no queries: write them with `skillpager bench queries`.")
     if plan.judge_evidence and not any(query.critical for query in queries):
@@ -122,9 +123,8 @@ def run_methods(
     contexts done and all contexts to do.
 
     Raises:
-        BenchError: A method is unknown, a skill fails, or all methods have learned from the skills, or one
-            of those that must be `complete`.
-        SettingsError: A strategy of others cannot be loaded, or is none.
+        BenchError: A skill fails, or all methods, or one that must be `complete`, learned from the skills.
+        SettingsError: A method is unknown, or a strategy of others cannot be loaded, or is none.
     """
     methods = _without_learned(folder, map(parse_method, labels), plan, complete=complete)
     # before the run, so that a mistake in a strategy of others stops it

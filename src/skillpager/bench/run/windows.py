@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from skillpager.errors import BenchError
+from skillpager.errors import SettingsError
 from skillpager.indexing import Builder, index_key
 from skillpager.parsing.fragments import split_skill
 from skillpager.parsing.lines import Lines
@@ -39,7 +39,7 @@ def chunk_tokens_of(strategy: str) -> int | None:
     if name != CHUNK_MMR:
         return None
     if colon and not (re.fullmatch(r"[0-9]+", size) and int(size) >= MIN_CHUNK_TOKENS):
-        raise BenchError(
+        raise SettingsError(
             f"{CHUNK_MMR} takes the tokens of a window, a whole number of {MIN_CHUNK_TOKENS} or more, not "
             f"{size!r}: write {CHUNK_MMR}:{DEFAULT_CHUNK_TOKENS}."
         )

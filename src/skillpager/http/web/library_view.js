@@ -2,11 +2,9 @@
 
 import { el } from "./dom.js";
 import { copy } from "./side.js";
-import { counted, percent, snippet } from "./words.js";
+import { chanceWords, counted, notCovered, percent, snippet, sureness } from "./words.js";
 
 const MOST_TERMS = 6;
-// smaller chances are all shown alike, as on the command line
-const LEAST_CHANCE = 0.01;
 
 /** Shows the ranked skills beside the page that is made from some of them. */
 export class LibraryView {
@@ -91,14 +89,13 @@ export class LibraryView {
   }
 
   #partHead(part) {
-    const { tokens, full_tokens: full, complete, sufficiency } = part.page;
+    const { tokens, full_tokens: full, complete } = part.page;
     const share = complete ? "the whole skill" : `${percent(1 - tokens / Math.max(1, full))} saved`;
-    const sure = sufficiency === null ? "" : ` · ${chanceWords(sufficiency)} sure`;
     const open = el("button", { type: "button", class: "quiet", onclick: () => this.open(part.name) }, "Open");
     open.setAttribute("aria-label", `Open ${part.name}`);
     return el(
       "header", {}, el("strong", {}, part.name),
-      el("span", {}, `${counted(tokens, "token")} · ${share}${sure}`), el("span", { class: "spacer" }), open,
+      el("span", {}, `${counted(tokens, "token")} · ${share}${sureness(part.page)}`), el("span", { class: "spacer" }), open,
     );
   }
 }
@@ -120,8 +117,9 @@ function verdict(answer) {
   const searched = `${answer.route.searched.toLocaleString("en")} searched`;
   if (answer.least_tokens !== null) return `Nothing fits: the smallest page with any content has ${counted(answer.least_tokens, "token")}.`;
   if (!answer.has_fit) return `No skill fits (${searched}).`;
+  const uncovered = notCovered(answer.covered);
   const sure = answer.sufficiency === null ? "" : `, ${chanceWords(answer.sufficiency)} sure to hold all that is needed`;
-  return `${counted(answer.tokens, "token")} from ${counted(answer.parts.length, "skill")} of ${searched}: ${percent(answer.token_reduction)} saved${sure}.`;
+  return `${counted(answer.tokens, "token")} from ${counted(answer.parts.length, "skill")} of ${searched}: ${percent(answer.token_reduction)} saved${uncovered ? `, but ${uncovered}` : sure}.`;
 }
 
 function reason(routed) {
@@ -137,4 +135,3 @@ function reason(routed) {
 }
 
 const textOf = (text) => el("pre", { class: "library-text", tabindex: 0 }, text);
-const chanceWords = (chance) => chance < LEAST_CHANCE ? `under 1\u00a0%` : chance > 0.99 ? `over 99\u00a0%` : percent(chance);

@@ -11,6 +11,7 @@ import { litAt, readPage } from "./reading.js";
 import { copy, showSide, showSummary, showText } from "./side.js";
 import { readHash, Store, writeHash } from "./state.js";
 import { startTheme } from "./theme.js";
+import { coverage } from "./words.js";
 
 const PAGE_FIELDS = ["skill", "query", "strategy", "mmr_lambda", "max_nodes", "max_tokens", "sufficiency", "fill"];
 const LIBRARY_FIELDS = PAGE_FIELDS.filter((name) => name !== "skill");
@@ -26,9 +27,9 @@ const [skills, pages, graphs, libraries] = [new Latest(), new Latest(), new Late
 
 /**
  * The last answers of the service.
- * @type {{outline: any, reading: any, graph: any, leastCovered: number}}
+ * @type {{outline: any, reading: any, graph: any}}
  */
-const known = { outline: null, reading: null, graph: null, leastCovered: 0 };
+const known = { outline: null, reading: null, graph: null };
 // which of them are to be asked for when their view is shown
 const stale = { skill: true, page: true, library: true };
 
@@ -40,7 +41,7 @@ async function start() {
     ask("/v1/skills"), ask("/v1/strategies"), ask("/v1/explorer/words"),
   ]);
   picks.signals = words.signals;
-  known.leastCovered = words.least_covered;
+  [coverage.seemsNot, coverage.mayNot] = words.covered;
   controls.offer(found, strategies);
   libraryView.name(leftOut);
   if (!found.length) throw new Problem("The service offers no skills: start it with a folder of skills.");
@@ -162,7 +163,7 @@ function question(strategy) {
 
 function showReading(reading) {
   known.reading = reading;
-  showSummary(reading, known.outline, known.leastCovered);
+  showSummary(reading, known.outline);
   if (reading) showText(reading.page);
   picks.load(reading, known.outline);
   show();

@@ -1,7 +1,7 @@
 /** The picks in the order of picking, with their numbers, and stepping through them. */
 
 import { el } from "./dom.js";
-import { counted, lines, measureName, percent, pickReasons, skipReason, snippet, typeName } from "./words.js";
+import { counted, lines, measureName, notCovered, percent, pickReasons, skipReason, snippet, typeName } from "./words.js";
 
 const MEASURES = ["relevance", "redundancy", "marginal"];
 
@@ -101,7 +101,8 @@ export class Picks {
   }
 
   #why(pick) {
-    const chance = pick.sufficiency === null ? "" : ` Chance that nothing is missing then: ${percent(pick.sufficiency)}.`;
+    const unsaid = pick.sufficiency === null || notCovered(this.reading.page.covered);
+    const chance = unsaid ? "" : ` Chance that nothing is missing then: ${percent(pick.sufficiency)}.`;
     return el(
       "div", { class: "why" },
       ...pickReasons(pick, this.signals).map((reason) => el("p", {}, reason)),

@@ -1,7 +1,7 @@
 /** The side panel of the explorer: the numbers of the page, and its text. */
 
 import { byId, el, showTab } from "./dom.js";
-import { counted, percent } from "./words.js";
+import { chanceWords, counted, notCovered, percent, sureness } from "./words.js";
 
 const COPIED_FOR = 1500;
 
@@ -9,13 +9,12 @@ const COPIED_FOR = 1500;
  * Show the tokens and the estimates of a page; a hint when there is none.
  * @param {import("./reading.js").Reading|null} reading
  * @param {any} outline
- * @param {number} [leastCovered] The chance below which the skill seems not to cover the query.
  */
-export function showSummary(reading, outline, leastCovered = 0) {
+export function showSummary(reading, outline) {
   byId("side-tabs").hidden = !reading;
   const said = "Type what an agent is about to do: the page shows the parts that it needs, and this side shows why.";
   const hint = el("p", { class: "hint" }, said);
-  byId("summary").replaceChildren(...(reading ? summary(reading, outline, leastCovered) : [hint]));
+  byId("summary").replaceChildren(...(reading ? summary(reading, outline) : [hint]));
   byId("side-line").textContent = reading ? line(reading) : "No page yet";
   if (!reading) for (const id of ["panel-picks", "panel-page"]) byId(id).hidden = true;
 }
@@ -71,8 +70,8 @@ async function write(text) {
   if (!done) throw new Error("the browser does not copy");
 }
 
-const summary = (reading, outline, leastCovered) => [
-  figures(reading, outline), meter(reading.page), ...[...notes(reading, leastCovered)].map((said) => el("p", { class: "note" }, said)),
+const summary = (reading, outline) => [
+  figures(reading, outline), meter(reading.page), ...[...notes(reading)].map((said) => el("p", { class: "note" }, said)),
 ];
 
 function figures({ page, shown }, outline) {
@@ -81,8 +80,8 @@ function figures({ page, shown }, outline) {
     [`of ${page.full_tokens.toLocaleString("en")} tokens`, about + page.tokens.toLocaleString("en")],
     ["of the tokens saved", percent(page.token_reduction, 1)],
     [`of ${counted(outline.nodes.length, "part")} shown`, shown.size],
-    ["chance that nothing is missing", page.sufficiency === null ? "–" : percent(page.sufficiency)],
-    ...(page.covered === null ? [] : [["chance that the skill covers the query", percent(page.covered)]]),
+    ["chance that nothing is missing", page.sufficiency === null || notCovered(page.covered) ? "–" : chanceWords(page.sufficiency)],
+    ...(page.covered === null ? [] : [["chance that the skill covers the query", chanceWords(page.covered)]]),
   ];
   const shownEntries = entries.map(([term, value]) => el("div", {}, el("dt", {}, term), el("dd", {}, value)));
   return el("dl", { class: "figures" }, ...shownEntries);
@@ -94,8 +93,9 @@ function meter(page) {
   return el("div", { class: "meter", "aria-hidden": "true" }, fill);
 }
 
-function* notes({ page, picks }, leastCovered) {
-  if (page.covered !== null && page.covered < leastCovered) yield "The skill seems not to cover the query.";
+function* notes({ page, picks }) {
+  const uncovered = notCovered(page.covered);
+  if (uncovered) yield `The skill ${uncovered}.`;
   if (page.least_tokens !== null) {
     yield `Nothing fits: the smallest page with any content has ${counted(page.least_tokens, "token")}.`;
     return;
@@ -106,6 +106,5 @@ function* notes({ page, picks }, leastCovered) {
 }
 
 function line({ page }) {
-  const chance = page.sufficiency === null ? "" : ` · ${percent(page.sufficiency)} sure`;
-  return `${page.tokens.toLocaleString("en")} tokens · ${percent(page.token_reduction)} saved${chance}`;
+  return `${page.tokens.toLocaleString("en")} tokens · ${percent(page.token_reduction)} saved${sureness(page)}`;
 }

@@ -9,6 +9,34 @@ export const typeName = (type) => type.replace("_", " ");
 /** @param {number} share @param {number} [digits] */
 export const percent = (share, digits = 0) => `${(100 * share).toFixed(digits)}\u00a0%`;
 
+// smaller and larger chances are all shown alike, as on the command line
+const [LEAST_CHANCE, LARGEST_CHANCE] = [0.01, 0.99];
+
+/** @param {number} chance */
+export const chanceWords = (chance) => chance < LEAST_CHANCE ? `under ${percent(LEAST_CHANCE)}`
+  : chance > LARGEST_CHANCE ? `over ${percent(LARGEST_CHANCE)}` : percent(chance);
+
+/** The chances below which a skill seems not to cover a query, and may not: those of the service. */
+export const coverage = { seemsNot: 0, mayNot: 0 };
+
+/**
+ * Return what a page says of a skill that seems not to answer the query; empty if it may.
+ * @param {number|null} covered
+ */
+export function notCovered(covered) {
+  if (covered === null || covered >= coverage.mayNot) return "";
+  return `${covered < coverage.seemsNot ? "seems not to" : "may not"} cover the query (chance ${chanceWords(covered)})`;
+}
+
+/**
+ * Return how sure it is that a page suffices, with ` · ` before it; that its skill seems not to cover the query, if so.
+ * @param {{sufficiency: number|null, covered: number|null}} page
+ */
+export function sureness({ sufficiency, covered }) {
+  const said = notCovered(covered) || (sufficiency === null ? "" : `${chanceWords(sufficiency)} sure`);
+  return said && ` · ${said}`;
+}
+
 /** @param {number} count @param {string} noun */
 export const counted = (count, noun) => `${count.toLocaleString("en")} ${noun}${count === 1 ? "" : "s"}`;
 
