@@ -17,7 +17,13 @@ from train_types import calibration_error, reliability
 # series of queries that pages are judged on
 ANSWERED = (LONG, SHORT, BROAD)
 # pages without limits: row of `Limits.price`, and by how much that is multiplied
-PAGES = {"default": (0, 1.0), "half the price": (0, 0.5), "twice the price": (0, 2.0), "lean": (1, 1.0)}
+PAGES = {
+    "default": (0, 1.0),
+    "half the price": (0, 0.5),
+    "twice the price": (0, 2.0),
+    "three times the price": (0, 3.0),
+    "lean": (1, 1.0),
+}
 # tokens that pages of folders are filled to
 CEILINGS = (2000, 4000, 8000)
 # behind the name of skills with notes on their nodes

@@ -61,7 +61,7 @@ from skillpager.classifiers.local import CLASSIFIER_ID
 from skillpager.encoders.builtin import ENCODER_ID, BuiltinEncoder
 from skillpager.sequence_net import SequenceNet
 from skillpager.strategies.navigator.features import NAMES, QUERY_KINDS
-from skillpager.strategies.navigator.model import Limits, NeedModel, with_sections
+from skillpager.strategies.navigator.model import Limits, NeedModel, in_context
 from skillpager.types import FloatArray
 from train_encoder import EncoderSettings, EncoderTrainer
 from train_navigator import Case, Walk
@@ -297,8 +297,10 @@ def train_navigators(
         tasks = {split.name: pool.submit(_train_navigator, split.learns) for split in splits}
         nets = {name: SequenceNet(arrays_of(task.result())) for name, task in tasks.items()}
     logits = {
-        key_of(case): with_sections(
-            net.logits(case.example.features, case.example.sections)[:, 0], case.example.sections
+        key_of(case): in_context(
+            net.logits(case.example.features, case.example.sections)[:, 0],
+            case.example.sections,
+            case.known.file.member,
         )
         for name, net in nets.items()
         for case in by_split[name]

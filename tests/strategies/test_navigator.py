@@ -27,8 +27,8 @@ from skillpager.strategies.navigator.model import (
     TYPICAL_TOKENS,
     Limits,
     NeedModel,
+    in_context,
     shipped_model,
-    with_sections,
 )
 from skillpager.strategies.navigator.strategy import (
     LEAN_BELOW,
@@ -426,7 +426,8 @@ def test_a_reason_is_what_the_log_odds_lose_with_average_features(pager: SkillPa
     features, average = features_of(known, query), model.net.arrays["0.mean"]
 
     def log_odds(of: FloatArray) -> FloatArray:
-        return with_sections(model.net.logits(of, known.section.member)[:, 0], known.section.member)
+        sections = known.section.member
+        return in_context(model.net.logits(of, sections)[:, 0], sections, known.file.member)
 
     lost = []
     for group, names in GROUPS.items():
@@ -439,6 +440,14 @@ def test_a_reason_is_what_the_log_odds_lose_with_average_features(pager: SkillPa
     assert np.array([list(shares.values()) for shares in told]) == pytest.approx(expected.T, abs=6e-4)
     assert all(abs(1000 * share - round(1000 * share)) < 1e-3 for shares in told for share in shares.values())
     assert {*indifferent().reasons(known, query)[0].values()} == {0.0}
+
+
+def test_sections_and_files_move_the_logits_of_their_nodes() -> None:
+    logits, sections = np.array([1.0, 3.0, -1.0, 0.5], np.float32), np.array([0, 0, 1, 2])
+    in_one = in_context(logits, sections, np.zeros(4, np.intp))
+    assert in_one.tolist() == [2.0, 4.0, -1.5, 0.75]
+    moved = in_context(logits, sections, np.array([0, 0, 1, 2]))
+    assert moved.tolist() == [2.0, 4.0, -1.5 - 0.25 * 5.5, 0.75 - 0.25 * 3.25]
 
 
 def test_reasons_add_up_however_little_they_count() -> None:

@@ -110,6 +110,7 @@ class IndexFeatures:
         self.tokens = np.array([max(1, node.tokens) for node in nodes], np.float32)
         numbers = [number for number, section in enumerate(sections) for _ in section]
         self.section = Segments(numbers)
+        self.file = Segments([node.span.file for node in nodes])
         self.chapter = Segments([(node.span.file, node.heading_path[:2]) for node in nodes])
         lists = [node.list_context for node in nodes]
         self.lists = Segments(

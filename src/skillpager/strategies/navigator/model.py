@@ -49,6 +49,7 @@ UNREAD_LOGIT = -30.0  # of the others, whose chance is 0
 
 # chosen by cross-validation over skills (training/train_navigator.py)
 SECTION_WEIGHT = 0.5  # of the mean log odds of its section beside a node's own
+FILE_WEIGHT = 0.25  # of how far the log odds of the best node of its file are below the best of all
 ANY_TOPIC_ODDS = 2.0  # log odds that a skill about any topic answers a query whose words it cannot have
 # the price of a token falls with the size of the skill: the larger it is, the more a query needs of it
 TYPICAL_TOKENS, SIZE_EXPONENT = 2000, 0.6
@@ -207,20 +208,25 @@ class NeedModel:
 
     def _logits(self, known: IndexFeatures, features: FloatArray, likely: IntArray) -> FloatArray:
         """Return `(n,)`: the logits of the nodes that the network reads; others are not needed."""
-        sections = np.unique(known.section.member[likely], return_inverse=True)[1]
+        sections, files = (
+            np.unique(each.member[likely], return_inverse=True)[1] for each in (known.section, known.file)
+        )
         logits = np.full(len(features), UNREAD_LOGIT, np.float32)
-        logits[likely] = with_sections(self.net.logits(features[likely], sections)[:, 0], sections)
+        logits[likely] = in_context(self.net.logits(features[likely], sections)[:, 0], sections, files)
         return logits
 
 
-def with_sections(logits: FloatArray, member: IntArray) -> FloatArray:
-    """Return `(n,)` logits to which each node's section adds its mean, given `(n,)` numbers of sections.
+def in_context(logits: FloatArray, sections: IntArray, files: IntArray) -> FloatArray:
+    """Return `(n,)` logits to which sections add their mean, and from which files take what their best lacks.
 
-    What a query needs stands together, and part of a procedure is worth little.
+    What a query needs stands together: part of a procedure is worth little, and so is the second best of a
+    file that has nothing good. `sections` and `files` are the numbers of those of each node, `(n,)`.
     """
-    means = np.bincount(member, logits) / np.bincount(member)
-    raised: FloatArray = (logits + SECTION_WEIGHT * means[member]).astype(np.float32)
-    return raised
+    raised = logits + SECTION_WEIGHT * (np.bincount(sections, logits) / np.bincount(sections))[sections]
+    best = np.full(files.max() + 1, -np.inf)
+    np.maximum.at(best, files, raised)
+    found: FloatArray = (raised + FILE_WEIGHT * (best - best.max())[files]).astype(np.float32)
+    return found
 
 
 @cache
