@@ -60,8 +60,8 @@ from skillpager.bench.run.learned import write_learned_from
 from skillpager.classifiers.local import CLASSIFIER_ID
 from skillpager.encoders.builtin import ENCODER_ID, BuiltinEncoder
 from skillpager.sequence_net import SequenceNet
-from skillpager.strategies.navigator.features import NAMES, QUERY_KINDS
-from skillpager.strategies.navigator.model import Limits, NeedModel, in_context
+from skillpager.strategies.navigator.features import NAMES
+from skillpager.strategies.navigator.model import QUERY_KINDS, Limits, NeedModel, in_context
 from skillpager.types import FloatArray
 from train_encoder import EncoderSettings, EncoderTrainer
 from train_navigator import Case, Walk

@@ -27,18 +27,23 @@ from skillpager.encoders.builtin import DIM
 from skillpager.pages.assemble import NodeMeter
 from skillpager.sections import sections_of
 from skillpager.strategies.navigator.features import (
-    LARGEST_SKILL,
     LEAST_NEED,
     NAMES,
-    QUERY_KINDS,
     IndexFeatures,
     coverage_signals,
     features_of,
+)
+from skillpager.strategies.navigator.lexical import stems_of, terms_of
+from skillpager.strategies.navigator.model import (
+    LARGEST_SKILL,
+    QUERY_KINDS,
+    SIZE_EXPONENT,
+    TYPICAL_TOKENS,
+    Limits,
+    NeedModel,
     kinds_of,
     query_signals,
 )
-from skillpager.strategies.navigator.lexical import stems_of, terms_of
-from skillpager.strategies.navigator.model import SIZE_EXPONENT, TYPICAL_TOKENS, Limits, NeedModel
 from skillpager.strategies.navigator.strategy import LEAST_CHANCE, MOST_TOKENS, Navigator
 from skillpager.strategies.picking import PerIndex
 from skillpager.tokens import default_counter

@@ -12,9 +12,17 @@ from conftest import SAMPLES
 from golden import check, features_text
 from skillpager import SkillPager
 from skillpager.strategies.navigator import features
-from skillpager.strategies.navigator.features import GROUPS, NAMES, IndexFeatures, Segments, features_of
+from skillpager.strategies.navigator.features import (
+    GROUPS,
+    NAMES,
+    IndexFeatures,
+    Segments,
+    features_of,
+    ranks,
+    shifted,
+    standard,
+)
 from skillpager.strategies.navigator.lexical import BM25_B, BM25_K1, TermIndex, stems_of
-from skillpager.strategies.navigator.scaling import ranks, shifted, standard
 from skillpager.types import FloatArray, IndexNotes, ListContext, Query, SkillIndex, TileKind
 from strategy_cases import index_with, near
 

@@ -12,7 +12,6 @@ import math
 import re
 import tomllib
 from collections.abc import Sequence
-from dataclasses import dataclass
 from importlib.resources import files
 from itertools import groupby
 
@@ -20,7 +19,6 @@ import numpy as np
 
 from skillpager.sections import sections_of
 from skillpager.strategies.navigator.lexical import IntArray, TermIndex, stems_of, terms_of
-from skillpager.strategies.navigator.scaling import ranks, share, shifted, standard, unit
 from skillpager.strategies.picking import cosines
 from skillpager.types import FloatArray, IndexNotes, Node, NodeType, Query, SkillIndex, TileKind
 
@@ -267,69 +265,6 @@ def _known_share(known: IndexFeatures, stems: Sequence[str]) -> float:
     return held / (sum(rarities.values()) or 1.0)
 
 
-# terms of a short and of a long query: the medians of those that the model learned from
-SHORT_TERMS, LONG_TERMS = 5, 27
-# kinds of queries that have a chance and a price of their own: those in few words about one thing, those that
-# say much, and those in few words about whole procedures
-QUERY_KINDS = ("short", "long", "broad")
-
-# logarithms; of a page: weight of the nodes that are left out, the largest of them, tokens of those shown;
-# of a query: the largest weight, all weights, tokens of the skill, terms; and how broad it is, as log odds
-CHANCE_SIGNALS = ("left", "largest left", "shown", "largest", "total", "full", "terms", "breadth")
-LARGEST_SKILL = 13_000  # tokens; larger ones count as this: the models learned from few of them
-LARGEST_ODDS = 30.0  # beyond which a chance is 0 or 1
-
-
-@dataclass(frozen=True, slots=True)
-class Odds:
-    """Log odds that a page suffices, as it grows.
-
-    Attributes:
-        base: What the query and the skill add; None if the chance is exp(-left).
-        left: Factor of the log of the weight that is left out.
-        largest: Factor of the log of the largest weight that is left out.
-        shown: Factor of the log of the page's tokens.
-    """
-
-    base: float | None
-    left: float = 0.0
-    largest: float = 0.0
-    shown: float = 0.0
-
-    def chance(self, left: float, largest: float, shown: int) -> float:
-        """Return the chance that nothing is missing, for two weights and the tokens that are shown."""
-        if self.base is None:
-            return math.exp(-left)
-        odds = self.base + self.left * _log(left) + self.largest * _log(largest) + self.shown * _log(shown)
-        return 1 / (1 + math.exp(-min(LARGEST_ODDS, max(-LARGEST_ODDS, odds))))
-
-
-def query_signals(query: Query, needs: FloatArray, full_tokens: int, breadth: float) -> FloatArray:
-    """Return the signals of sufficiency that are the same for every page of a query."""
-    weights = -np.log1p(-needs)
-    terms = len(set(terms_of(query.text)))
-    signals = (float(weights.max()), float(weights.sum()), min(full_tokens, LARGEST_SKILL), terms + 1)
-    return np.array([*(_log(signal) for signal in signals), breadth])
-
-
-def _log(value: float) -> float:
-    return math.log(max(value, LEAST_NEED))
-
-
-def length_of(query: Query) -> float:
-    """Return 0 for a short query, 1 for a long one, and a share between them."""
-    terms = max(1, len(set(terms_of(query.text))))
-    share = math.log(terms / SHORT_TERMS) / math.log(LONG_TERMS / SHORT_TERMS)
-    return min(1.0, max(0.0, share))
-
-
-def kinds_of(query: Query, breadth: float) -> FloatArray:
-    """Return `(len(QUERY_KINDS),)` shares; `breadth` are the log odds that a short query is broad."""
-    long = length_of(query)
-    broad = (1 - long) / (1 + math.exp(-breadth))
-    return np.array([(1 - long) - broad, long, broad], np.float64)
-
-
 def _words_of(query: Query) -> tuple[list[str], list[str]]:
     """Return the terms of a query and their stems, each once."""
     terms = list(dict.fromkeys(terms_of(query.text)))
@@ -447,3 +382,45 @@ def _of_notes(notes: IndexNotes | None, query: Query, count: int) -> FloatArray:
         dtype=np.float32,
         casting="unsafe",
     )
+
+
+def shifted(values: FloatArray, by: int) -> FloatArray:
+    """Return each row's neighbour: the row `by` rows before it (after it if negative), zeros beyond."""
+    moved = np.zeros_like(values)
+    if by > 0:
+        moved[by:] = values[:-by]
+    else:
+        moved[:by] = values[-by:]
+    return moved
+
+
+def share(bm25: FloatArray) -> FloatArray:
+    """Return BM25 scores as shares of the largest."""
+    return bm25 / max(1e-6, float(bm25.max()))
+
+
+def standard(values: FloatArray) -> FloatArray:
+    """Return values, or each column of them, with mean 0 and standard deviation 1."""
+    scaled: FloatArray = np.subtract(
+        values, np.add.reduce(values) / np.float32(len(values)), dtype=np.float32
+    )
+    deviation = np.sqrt(np.add.reduce(np.square(scaled)) / np.float32(len(values)))
+    scaled /= np.maximum(deviation, np.float32(1e-6))
+    return scaled
+
+
+def ranks(values: FloatArray) -> FloatArray:
+    """Return 0 for the largest value, or that of each column, up to 1 for the smallest: logs of ranks."""
+    if values.ndim > 1:
+        return np.stack([ranks(column) for column in values.T], axis=1)
+    steps = np.log1p(np.arange(len(values), dtype=np.float32))
+    steps /= np.float32(math.log1p(max(1, len(values) - 1)))
+    found = np.empty_like(steps)
+    found[np.argsort(-values, kind="stable")] = steps
+    return found
+
+
+def unit(rows: FloatArray) -> FloatArray:
+    """Return rows of length 1, or zeros."""
+    lengths = np.linalg.norm(rows, axis=-1, keepdims=True)
+    return np.divide(rows, np.where(lengths == 0, 1, lengths), dtype=np.float32)

@@ -17,20 +17,15 @@ from numpy.typing import NDArray
 from skillpager.errors import StrategyError, reinstall_command
 from skillpager.sequence_net import SequenceNet
 from skillpager.strategies.navigator.features import (
-    CHANCE_SIGNALS,
     COVERAGE_NAMES,
     GROUPS,
-    LARGEST_SKILL,
+    LEAST_NEED,
     NAMES,
-    QUERY_KINDS,
     IndexFeatures,
-    Odds,
     coverage_signals,
     features_of,
-    kinds_of,
-    query_signals,
 )
-from skillpager.strategies.navigator.lexical import IntArray
+from skillpager.strategies.navigator.lexical import IntArray, terms_of
 from skillpager.strategies.picking import cosines
 from skillpager.types import FloatArray, Query
 
@@ -53,6 +48,69 @@ FILE_WEIGHT = 0.25  # of how far the log odds of the best node of its file are b
 ANY_TOPIC_ODDS = 2.0  # log odds that a skill about any topic answers a query whose words it cannot have
 # the price of a token falls with the size of the skill: the larger it is, the more a query needs of it
 TYPICAL_TOKENS, SIZE_EXPONENT = 2000, 0.6
+
+
+# terms of a short and of a long query: the medians of those that the model learned from
+SHORT_TERMS, LONG_TERMS = 5, 27
+# kinds of queries that have a chance and a price of their own: those in few words about one thing, those that
+# say much, and those in few words about whole procedures
+QUERY_KINDS = ("short", "long", "broad")
+
+# logarithms; of a page: weight of the nodes that are left out, the largest of them, tokens of those shown;
+# of a query: the largest weight, all weights, tokens of the skill, terms; and how broad it is, as log odds
+CHANCE_SIGNALS = ("left", "largest left", "shown", "largest", "total", "full", "terms", "breadth")
+LARGEST_SKILL = 13_000  # tokens; larger ones count as this: the models learned from few of them
+LARGEST_ODDS = 30.0  # beyond which a chance is 0 or 1
+
+
+@dataclass(frozen=True, slots=True)
+class Odds:
+    """Log odds that a page suffices, as it grows.
+
+    Attributes:
+        base: What the query and the skill add; None if the chance is exp(-left).
+        left: Factor of the log of the weight that is left out.
+        largest: Factor of the log of the largest weight that is left out.
+        shown: Factor of the log of the page's tokens.
+    """
+
+    base: float | None
+    left: float = 0.0
+    largest: float = 0.0
+    shown: float = 0.0
+
+    def chance(self, left: float, largest: float, shown: int) -> float:
+        """Return the chance that nothing is missing, for two weights and the tokens that are shown."""
+        if self.base is None:
+            return math.exp(-left)
+        odds = self.base + self.left * _log(left) + self.largest * _log(largest) + self.shown * _log(shown)
+        return 1 / (1 + math.exp(-min(LARGEST_ODDS, max(-LARGEST_ODDS, odds))))
+
+
+def query_signals(query: Query, needs: FloatArray, full_tokens: int, breadth: float) -> FloatArray:
+    """Return the signals of sufficiency that are the same for every page of a query."""
+    weights = -np.log1p(-needs)
+    terms = len(set(terms_of(query.text)))
+    signals = (float(weights.max()), float(weights.sum()), min(full_tokens, LARGEST_SKILL), terms + 1)
+    return np.array([*(_log(signal) for signal in signals), breadth])
+
+
+def _log(value: float) -> float:
+    return math.log(max(value, LEAST_NEED))
+
+
+def length_of(query: Query) -> float:
+    """Return 0 for a short query, 1 for a long one, and a share between them."""
+    terms = max(1, len(set(terms_of(query.text))))
+    share = math.log(terms / SHORT_TERMS) / math.log(LONG_TERMS / SHORT_TERMS)
+    return min(1.0, max(0.0, share))
+
+
+def kinds_of(query: Query, breadth: float) -> FloatArray:
+    """Return `(len(QUERY_KINDS),)` shares; `breadth` are the log odds that a short query is broad."""
+    long = length_of(query)
+    broad = (1 - long) / (1 + math.exp(-breadth))
+    return np.array([(1 - long) - broad, long, broad], np.float64)
 
 
 @dataclass(frozen=True, eq=False)

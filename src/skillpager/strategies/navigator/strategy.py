@@ -26,9 +26,9 @@ from itertools import combinations
 import numpy as np
 
 from skillpager.sections import sections_of
-from skillpager.strategies.navigator.features import QUERY_KINDS, IndexFeatures, Odds, kinds_of
+from skillpager.strategies.navigator.features import IndexFeatures
 from skillpager.strategies.navigator.lexical import clauses_of, terms_of
-from skillpager.strategies.navigator.model import NeedModel, shipped_model
+from skillpager.strategies.navigator.model import QUERY_KINDS, NeedModel, Odds, kinds_of, shipped_model
 from skillpager.strategies.picking import PerIndex, Picker, falling
 from skillpager.types import (
     Budget,
