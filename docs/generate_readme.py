@@ -1,16 +1,20 @@
-"""Write the quality of pages into README.md and docs/measured.md: `python docs/generate_readme.py`.
+"""Write the quality of pages into README.md and documents: `python docs/generate_readme.py`.
 
-It comes from `benchmarks/promise.csv`, which `training/train.py` writes, and from
-`benchmarks/unseen.csv`, which `benchmarks/unseen.py` counts from the rows beside it.
+It comes from `benchmarks/promise.csv` and the log of the navigator, which `training/train.py` writes, and
+from `benchmarks/unseen.csv`, which `benchmarks/unseen.py` counts from the rows beside it.
 """
 
 import csv
+import json
+from collections.abc import Mapping
 from pathlib import Path
 
 from marked_blocks import write_blocks
 
 ROOT = Path(__file__).parent.parent
 README, MEASURED = ROOT / "README.md", ROOT / "docs" / "measured.md"
+STRATEGIES = ROOT / "docs" / "strategies.md"
+LOG = ROOT / "src" / "skillpager" / "models" / "navigator" / "training.json"
 DATA = {"skillsbench": "SkillsBench", "test": "four repositories", "test, short": "these, short queries"}
 ROWS = {
     ("marked", "navigator"): "as printed by default",
@@ -43,14 +47,26 @@ def blocks() -> dict[Path, dict[str, str]]:
     """Return the Markdown of each block by its file and name."""
     return {
         README: {"promise": _promise(told=False)},
-        MEASURED: {"promise": _promise(told=True), "covered": _covered(), "quality": _quality()},
+        MEASURED: {
+            "promise": _promise(told=True),
+            "prices": _prices(),
+            "filled": _filled(),
+            "covered": _covered(),
+            "quality": _quality(),
+        },
+        STRATEGIES: {"notes": _notes()},
     }
+
+
+def _rows() -> dict[tuple[str, str, str], dict[str, str]]:
+    """Return the rows of pages by kind of pages, skills and requests."""
+    with (ROOT / "benchmarks" / "promise.csv").open(encoding="utf-8", newline="") as file:
+        return {(row["pages"], row["skills"], row["queries"]): row for row in csv.DictReader(file)}
 
 
 def _promise(*, told: bool) -> str:
     """Return the table of authors never seen; with how well the chances that pages tell hold if `told`."""
-    with (ROOT / "benchmarks" / "promise.csv").open(encoding="utf-8", newline="") as file:
-        rows = {(row["pages"], row["skills"], row["queries"]): row for row in csv.DictReader(file)}
+    rows = _rows()
     heads = ["requests", "number", "sufficient | saved | tokens", "lean: sufficient | saved | tokens"]
     heads += ["calibration error of the chance | AUC"] * told
     lines = [f"| {' | '.join(heads)} |", f"|---|{'---|' * (7 + 2 * told)}"]
@@ -65,10 +81,53 @@ def _promise(*, told: bool) -> str:
     return "\n".join(lines) + "\n"
 
 
+def _prices() -> str:
+    """Return how many pages suffice at @ what is saved, at other prices of a token and for older skills."""
+    rows = _rows()
+    kinds = {**REQUESTS, ("one file, older", "long"): "older skills, long requests"}
+    kinds["one file, older", "short"] = "older skills, short requests"
+    pages = ("half the price", "default", "twice the price", "three times the price", "lean")
+    lines = [f"| sufficient @ saved (%) | {' | '.join(pages)} |", f"|---|{'---|' * len(pages)}"]
+    for (skills, queries), name in kinds.items():
+        cells = [_point(rows[each, skills, queries]) for each in pages]
+        lines.append(f"| {' | '.join([name, *cells])} |")
+    return "\n".join(lines) + "\n"
+
+
+def _point(row: Mapping[str, str]) -> str:
+    return f"{100 * float(row['sufficient']):.1f} @ {100 * float(row['saved']):.1f}"
+
+
+def _filled() -> str:
+    """Return how many pages of folders suffice that are filled, and how many of whole sections by BM25."""
+    rows, ceilings = _rows(), ("2000", "4000", "8000")
+    lines = [f"| sufficient (%) | {' | '.join(f'{int(each):,} tokens' for each in ceilings)} |"]
+    lines.append(f"|---|{'---|' * len(ceilings)}")
+    for kind, name in {"filled": "`--fill`", "BM25": "whole sections by BM25"}.items():
+        found = [rows[f"{kind} to {each}", "several files", "all"]["sufficient"] for each in ceilings]
+        lines.append(f"| {name} | {' | '.join(f'{100 * float(share):.1f}' for share in found)} |")
+    return "\n".join(lines) + "\n"
+
+
+def _notes() -> str:
+    """Return what notes on nodes change."""
+    rows, log = _rows(), json.loads(LOG.read_text(encoding="utf-8"))
+    heads = ("requests", "AUC of needs", "tokens to the last needed node", "sufficient pages", "saved")
+    lines = [f"| {' | '.join(heads)} |", f"|{'---|' * len(heads)}"]
+    for queries in ("long", "short", "broad"):
+        of = [log[name][queries] for name in ("ranking_without_notes", "ranking_with_notes")]
+        pages = [rows["default", skills, queries] for skills in ("one file", "one file with notes")]
+        cells = [[each[key] for each in of] for key in ("auc", "share_to_read")]
+        cells += [[each[key] for each in pages] for key in ("sufficient", "saved")]
+        shown = [" → ".join(f"{100 * float(value):.1f}" for value in pair) + " %" for pair in cells]
+        lines.append(f"| {queries} ({pages[1]['count']}) | {' | '.join(shown)} |")
+    return "\n".join(lines) + "\n"
+
+
 def _covered() -> str:
     """Return how well the chance of being covered tells answered queries from near misses."""
-    with (ROOT / "benchmarks" / "promise.csv").open(encoding="utf-8", newline="") as file:
-        areas = {row["queries"]: row["auc"] for row in csv.DictReader(file) if row["pages"] == "covered"}
+    rows = _rows()
+    areas = {name: rows["covered", "all", name]["auc"] for name in ("all", "long and short")}
     return (
         "The chance that a skill answers a query at all (`page.covered`) is higher for an answered query\n"
         "than for a near miss, a request of the same field that the skill does not answer, with an AUC of "

@@ -346,9 +346,11 @@ def calibrate(
     model = _with_limits(calibrated, [walk for of in walks.values() for walk in of])
     with_notes = [case for case in every if case.index.notes is not None]
     without = [case for case in every if case.index.notes is None]
+    noted = {case.document for case in with_notes}
     scores: dict[str, object] = {
         "ranking": _ranking(without, logits),
         "ranking_with_notes": _ranking(with_notes, logits),
+        "ranking_without_notes": _ranking([case for case in without if case.document in noted], logits),
         "covered": train_navigator.score_coverage(without, [covered[key_of(case)] for case in without]),
     }
     return model, scores
@@ -516,6 +518,8 @@ def write_cards(examples: Sequence[Example], out: Path, logs: dict[str, dict[str
         "signals": len(NAMES),
         "auc": navigator["ranking"][LONG]["auc"],
         "auc_short": navigator["ranking"][SHORT]["auc"],
+        "auc_noted": navigator["ranking_with_notes"][LONG]["auc"],
+        "auc_short_noted": navigator["ranking_with_notes"][SHORT]["auc"],
         "auc_covered": navigator["covered"]["auc"],
     }
     package = f"`{PACKAGE}` {version(PACKAGE)}"

@@ -35,14 +35,12 @@ from skillpager.strategies.navigator.features import (
 )
 from skillpager.strategies.navigator.lexical import stems_of, terms_of
 from skillpager.strategies.navigator.model import (
-    LARGEST_SKILL,
     QUERY_KINDS,
-    SIZE_EXPONENT,
-    TYPICAL_TOKENS,
     Limits,
     NeedModel,
     kinds_of,
     query_signals,
+    size_factor,
 )
 from skillpager.strategies.navigator.strategy import LEAST_CHANCE, MOST_TOKENS, Navigator
 from skillpager.strategies.picking import PerIndex
@@ -334,7 +332,7 @@ def length_at(walk: Walk, chances: FloatArray, price: float, least: float = LEAS
 
     Only pages whose chance is at least `least` count, if there is one.
     """
-    price *= (TYPICAL_TOKENS / min(LARGEST_SKILL, max(1, walk.full_tokens))) ** SIZE_EXPONENT
+    price *= size_factor(walk.full_tokens, several=not walk.alone)
     worths = np.where(chances >= least, chances - price * walk.shown, -np.inf)
     length = int(np.argmax(worths)) + 1 if np.isfinite(worths).any() else len(worths)
     return min(length, max(1, int(np.searchsorted(walk.shown, MOST_TOKENS, side="right"))))

@@ -212,11 +212,12 @@ def test_notes_that_come_with_a_skill_move_scores_and_nothing_else(
     after = own_pager.page(sample, QUERY)
     assert after.selection is not None
     assert before.selection is not None
-    last, opening = own_pager.index(sample).nodes[-1], own_pager.index(sample).nodes[0]
-    assert last not in before.nodes[:1]
-    needs = {pick.node.id: pick.marginal for pick in (*after.selection.picks, *after.selection.skipped)}
-    assert max(needs, key=needs.__getitem__) == last.id
-    assert needs[opening.id] == sorted(needs.values())[-2]
+    last = own_pager.index(sample).nodes[-1]
+    needs, known = (
+        {pick.node.id: pick.marginal for pick in (*page.selection.picks, *page.selection.skipped)}
+        for page in (after, before)
+    )
+    assert needs[last.id] > 4 * known[last.id]
     # the words are nowhere, and all other text is the skill's
     assert "IGNORE" not in after.text
     source = "".join(file.text for file in own_pager.index(sample).skill.files)

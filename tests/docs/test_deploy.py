@@ -112,7 +112,7 @@ def test_the_compose_file_starts_the_service_as_it_can_be_started(tmp_path: Path
     assert service["deploy"]["replicas"] == 2
     # everything but the variables is right: the one that is missing is named
     done = run("serve", tmp_path, *given, env=environment(tmp_path / "cache"))
-    assert done.code == 1
+    assert done.code == 2
     assert "SKILLPAGER_SERVER_TOKEN" in done.err
     assert "SKILLPAGER_SERVER_TOKEN" in service["environment"]
     dockerfile = (DEPLOY / "Dockerfile").read_text()

@@ -23,6 +23,7 @@ from skillpager.sequence_net import SequenceNet
 from skillpager.strategies.navigator import model as module
 from skillpager.strategies.navigator.features import COVERAGE_NAMES, GROUPS, NAMES, IndexFeatures, features_of
 from skillpager.strategies.navigator.model import (
+    FOLDER_PRICE,
     SIZE_EXPONENT,
     TYPICAL_TOKENS,
     Limits,
@@ -625,3 +626,6 @@ def test_tokens_of_a_page_for_a_short_query_have_a_price_of_their_own(terms: int
     assert model_of().limits.price_of(query, 2000, -30, lean=True) == pytest.approx(1.6 * price)
     # a larger skill has cheaper tokens
     assert model_of().limits.price_of(query, 8000, -30, lean=False) == pytest.approx(price / 4**SIZE_EXPONENT)
+    # and so has one of several files
+    of_folder = model_of().limits.price_of(query, 2000, -30, lean=False, several=True)
+    assert of_folder == pytest.approx(price * FOLDER_PRICE)

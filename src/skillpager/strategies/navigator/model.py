@@ -48,6 +48,7 @@ FILE_WEIGHT = 0.25  # of how far the log odds of the best node of its file are b
 ANY_TOPIC_ODDS = 2.0  # log odds that a skill about any topic answers a query whose words it cannot have
 # the price of a token falls with the size of the skill: the larger it is, the more a query needs of it
 TYPICAL_TOKENS, SIZE_EXPONENT = 2000, 0.6
+FOLDER_PRICE = 0.5  # so much of it in skills of several files, nine of ten of whose pages then suffice
 
 
 # terms of a short and of a long query: the medians of those that the model learned from
@@ -113,6 +114,12 @@ def kinds_of(query: Query, breadth: float) -> FloatArray:
     return np.array([(1 - long) - broad, long, broad], np.float64)
 
 
+def size_factor(full_tokens: int, *, several: bool) -> float:
+    """Return the factor of the price of a token in a skill of this size, of one file or several."""
+    factor = math.pow(TYPICAL_TOKENS / min(LARGEST_SKILL, max(1, full_tokens)), SIZE_EXPONENT)
+    return factor * FOLDER_PRICE if several else factor
+
+
 @dataclass(frozen=True, eq=False)
 class Limits:
     """How far pages go: the chance that they suffice, and what a token must add to it.
@@ -135,10 +142,12 @@ class Limits:
             raise ValueError("its chances were trained on other signals")
         return cls((chance[0].astype(np.float64), chance[1].astype(np.float64)), arrays[f"{prefix}price"])
 
-    def price_of(self, query: Query, full_tokens: int, breadth: float, *, lean: bool) -> float:
-        """Return the chance that a token must be worth, for a query on a skill of `full_tokens`."""
+    def price_of(
+        self, query: Query, full_tokens: int, breadth: float, *, lean: bool, several: bool = False
+    ) -> float:
+        """Return the chance that a token must be worth, for a query on a skill of one file or `several`."""
         price = math.exp(float(kinds_of(query, breadth) @ np.log(self.price[int(lean)])))
-        return price * math.pow(TYPICAL_TOKENS / min(LARGEST_SKILL, max(1, full_tokens)), SIZE_EXPONENT)
+        return price * size_factor(full_tokens, several=several)
 
     def odds_of(self, query: Query, needs: FloatArray, full_tokens: int, breadth: float) -> Odds:
         """Return the odds that pages for a query with these needs suffice, of a skill of `full_tokens`."""

@@ -284,7 +284,8 @@ class Navigator:
         unanswered = covered is not None and covered < LEAN_BELOW
         lean = self.lean or unanswered
         if budget.sufficiency is None and not budget.fill:
-            price = limits.price_of(query, index.full_tokens, breadth, lean=lean)
+            several, full = len(index.skill.files) > 1, index.full_tokens
+            price = limits.price_of(query, full, breadth, lean=lean, several=several)
             most = _best_length(begin(), price, 0.0 if unanswered else LEAST_CHANCE)
         walk = begin()
         reason = walk.run(picker, most, budget.sufficiency)
