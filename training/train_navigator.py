@@ -335,7 +335,7 @@ def length_at(walk: Walk, chances: FloatArray, price: float, least: float = LEAS
     price *= size_factor(walk.full_tokens, several=not walk.alone)
     worths = np.where(chances >= least, chances - price * walk.shown, -np.inf)
     length = int(np.argmax(worths)) + 1 if np.isfinite(worths).any() else len(worths)
-    return min(length, max(1, int(np.searchsorted(walk.shown, MOST_TOKENS, side="right"))))
+    return min(length, max(1, int(np.searchsorted(walk.shown, walk.kinds @ MOST_TOKENS, side="right"))))
 
 
 def fit_price(walks: Sequence[Walk], chance: tuple[FloatArray, FloatArray]) -> FloatArray:

@@ -23,6 +23,7 @@ from skillpager.sequence_net import SequenceNet
 from skillpager.strategies.navigator import model as module
 from skillpager.strategies.navigator.features import COVERAGE_NAMES, GROUPS, NAMES, IndexFeatures, features_of
 from skillpager.strategies.navigator.model import (
+    FILE_WEIGHT,
     FOLDER_PRICE,
     SIZE_EXPONENT,
     TYPICAL_TOKENS,
@@ -375,7 +376,9 @@ def test_a_page_that_would_save_little_is_the_whole_skill() -> None:
 def test_a_page_without_limits_ends_at_so_many_tokens(tokens: list[int]) -> None:
     index = replace(index_with(tokens=tokens), full_tokens=10 * sum(tokens))
     needs = np.full(len(tokens), 0.3)  # no page suffices rather than not
-    assert len(run(Navigator(model=Told(needs)), index).picks) == max(1, MOST_TOKENS // tokens[0])
+    assert len(run(Navigator(model=Told(needs)), index).picks) == max(
+        1, sum(MOST_TOKENS[::2]) // 2 // tokens[0]
+    )
     assert len(run(Navigator(model=Told(needs)), index, fill=True).picks) == len(tokens)
 
 
@@ -448,7 +451,7 @@ def test_sections_and_files_move_the_logits_of_their_nodes() -> None:
     in_one = in_context(logits, sections, np.zeros(4, np.intp))
     assert in_one.tolist() == [2.0, 4.0, -1.5, 0.75]
     moved = in_context(logits, sections, np.array([0, 0, 1, 2]))
-    assert moved.tolist() == [2.0, 4.0, -1.5 - 0.25 * 5.5, 0.75 - 0.25 * 3.25]
+    assert moved.tolist() == pytest.approx([2.0, 4.0, -1.5 - FILE_WEIGHT * 5.5, 0.75 - FILE_WEIGHT * 3.25])
 
 
 def test_reasons_add_up_however_little_they_count() -> None:

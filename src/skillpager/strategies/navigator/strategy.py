@@ -51,7 +51,7 @@ OPENING_TOKENS = 12.0  # surcharge of a node that is not beside a shown one: nei
 # skill would else get a node or two
 LEAST_CHANCE = 0.5
 # a page without limits has no more tokens: of folders of thousands of nodes the chance would grow too slowly
-MOST_TOKENS = 8000
+MOST_TOKENS = (4800, 8000, 8000)  # by kind of query (`QUERY_KINDS`)
 # a page that saves less than this share of the skill is the whole skill: so little is not worth a doubt
 LEAST_SAVING = 0.2
 # below this chance that the skill answers the query at all, its page is lean, and as short as pays off
@@ -274,6 +274,7 @@ class Navigator:
         needs = model.needs(prepared.features, query)
         covered = model.covered(prepared.features, query, needs)
         breadth = model.breadth_of(query)
+        kinds = kinds_of(query, breadth)
         limits = (model.limits_with_notes if index.notes else None) or model.limits
         variants = prepared.variants.choose(query, needs)
         picker.marginal = needs
@@ -286,7 +287,8 @@ class Navigator:
         if budget.sufficiency is None and not budget.fill:
             several, full = len(index.skill.files) > 1, index.full_tokens
             price = limits.price_of(query, full, breadth, lean=lean, several=several)
-            most = _best_length(begin(), price, 0.0 if unanswered else LEAST_CHANCE)
+            least = 0.0 if unanswered else LEAST_CHANCE
+            most = _best_length(begin(), price, least, float(kinds @ MOST_TOKENS))
         walk = begin()
         reason = walk.run(picker, most, budget.sufficiency)
         ceiling = index.full_tokens if budget.max_tokens is None else budget.max_tokens
@@ -294,7 +296,7 @@ class Navigator:
         if saves_little and picker.room >= len(index.nodes) - len(picker.picks) and not lean:
             reason = walk.run(picker, len(index.nodes), None)
         picker.compare_picks()
-        broad = bool(kinds_of(query, breadth)[QUERY_KINDS.index("broad")] > 0.5)
+        broad = bool(kinds[QUERY_KINDS.index("broad")] > 0.5)
         chosen = picker.selection(self.name, reason=reason, covered=covered)
         return replace(chosen, variants=variants, broad=broad)
 
@@ -412,17 +414,17 @@ class _Walk:
                 self.pick(needed, picker, completes=True)
 
 
-def _best_length(walk: _Walk, price: float, least: float) -> int:
+def _best_length(walk: _Walk, price: float, least: float, most_tokens: float) -> int:
     """Return the steps of a walk at which its chance less the price of its tokens is largest.
 
     Only lengths whose chance is at least `least` count; if none is, the walk goes to its end, or to
-    `MOST_TOKENS`.
+    `most_tokens`.
     """
     found, largest, last = None, -np.inf, 1
     # no chance is above 1, so a page that has more tokens is worth less than that
     while 1 - price * walk.shown > largest and (ordinal := walk.best()) is not None:
         walk.pick(ordinal, None)
-        if walk.shown > MOST_TOKENS:
+        if walk.shown > most_tokens:
             break
         last = walk.steps
         worth = round(walk.chance - price * walk.shown, WORTH_DIGITS)
