@@ -5,7 +5,7 @@ are made again from its rows, and so is every block of the page that is named af
 `<!-- RUN TABLE -->`, where TABLE is `claim-counts`, `readers:OTHER` (the same pages
 under the judge of another run), `nodes:OTHER` (the same methods on nodes of another splitter),
 `ceilings:OTHER,…` (MMR of other runs beside the navigator), or any table of a report, such as `lambda-sweep`.
-`tried` comes from `benchmarks/tried.csv`: figures of trials whose models were not kept.
+`tried` comes from `benchmarks/tried.csv`, which has what each trial gave.
 `reader-votes` comes from `benchmarks/reader_votes.csv`: pages of five methods, whether they hold the
 evidence, and the votes of three readers, who saw them with headings (`tokens_read`) that style `plain` leaves
 out (`tokens`).
@@ -14,7 +14,6 @@ out (`tokens`).
 from collections import Counter
 from collections.abc import Iterator
 from functools import cache
-from itertools import pairwise
 from pathlib import Path
 
 import pandas as pd
@@ -193,16 +192,12 @@ def readers(run: str, other: str) -> str:
 
 
 def tried() -> str:
-    """Return a table of missed aims, what is had and what was tried; what a trial shares is told once."""
+    """Return a table of missed aims, what is had and the ways that were tried."""
     lines = []
     for aim, rows in pd.read_csv(TRIED, dtype=str, keep_default_na=False).groupby("aim", sort=False):
-        trials, told = rows.to_dict("records"), []
-        for last, row in pairwise(trials):
-            measure = f" ({row['measure']})" if row["measure"] != last["measure"] else ""
-            known = not measure and row["before"] in ("", last["before"] or last["after"])
-            figures = row["after"] if known or not row["before"] else f"{row['before']} → {row['after']}"
-            told.append(f"{row['way']}{', shipped' * (row['shipped'] == 'yes')}{measure}: {figures}")
-        lines.append([aim, trials[0]["after"], "; ".join(told) or "–"])
+        had, *trials = rows.to_dict("records")
+        ways = [f"{row['way']}{' (shipped)' * (row['shipped'] == 'yes')}" for row in trials]
+        lines.append([aim, had["after"], "; ".join(ways) or "–"])
     return table(["aim", "had", "tried"], lines)
 
 

@@ -82,12 +82,12 @@ def _promise(*, told: bool) -> str:
 
 
 def _prices() -> str:
-    """Return how many pages suffice at @ what is saved, at other prices of a token and for older skills."""
+    """Return shares of pages that suffice @ of tokens saved, at other prices, and for older skills."""
     rows = _rows()
-    kinds = {**REQUESTS, ("one file, older", "long"): "older skills, long requests"}
-    kinds["one file, older", "short"] = "older skills, short requests"
-    pages = ("half the price", "default", "twice the price", "three times the price", "lean")
-    lines = [f"| sufficient @ saved (%) | {' | '.join(pages)} |", f"|---|{'---|' * len(pages)}"]
+    kinds = {(skills, kind): kind for skills, kind in REQUESTS if skills == "one file"}
+    kinds |= {("one file, older", kind): f"{kind}, older skills" for kind in ("long", "short")}
+    pages = ("half the price", "default", "twice the price", "three times the price")
+    lines = [f"| sufficient@saved (%) | {' | '.join(pages)} |", f"|---|{'---|' * len(pages)}"]
     for (skills, queries), name in kinds.items():
         cells = [_point(rows[each, skills, queries]) for each in pages]
         lines.append(f"| {' | '.join([name, *cells])} |")
@@ -95,7 +95,7 @@ def _prices() -> str:
 
 
 def _point(row: Mapping[str, str]) -> str:
-    return f"{100 * float(row['sufficient']):.1f} @ {100 * float(row['saved']):.1f}"
+    return f"{100 * float(row['sufficient']):.1f}@{100 * float(row['saved']):.1f}"
 
 
 def _filled() -> str:
@@ -112,14 +112,14 @@ def _filled() -> str:
 def _notes() -> str:
     """Return what notes on nodes change."""
     rows, log = _rows(), json.loads(LOG.read_text(encoding="utf-8"))
-    heads = ("requests", "AUC of needs", "tokens to the last needed node", "sufficient pages", "saved")
+    heads = ("requests (%)", "AUC of needs", "tokens to the last needed node", "sufficient pages", "saved")
     lines = [f"| {' | '.join(heads)} |", f"|{'---|' * len(heads)}"]
     for queries in ("long", "short", "broad"):
         of = [log[name][queries] for name in ("ranking_without_notes", "ranking_with_notes")]
         pages = [rows["default", skills, queries] for skills in ("one file", "one file with notes")]
         cells = [[each[key] for each in of] for key in ("auc", "share_to_read")]
         cells += [[each[key] for each in pages] for key in ("sufficient", "saved")]
-        shown = [" → ".join(f"{100 * float(value):.1f}" for value in pair) + " %" for pair in cells]
+        shown = ["→".join(f"{100 * float(value):.1f}" for value in pair) for pair in cells]
         lines.append(f"| {queries} ({pages[1]['count']}) | {' | '.join(shown)} |")
     return "\n".join(lines) + "\n"
 

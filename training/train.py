@@ -370,8 +370,8 @@ CaseKey = tuple[int, str, bool]
 
 
 def key_of(case: Case) -> CaseKey:
-    """Return place of the document, id of the query, which others may share, and whether with notes."""
-    return case.document, case.asked.query.id, case.index.notes is not None
+    """Return place of the document, the query, whose id others may have, and whether with notes."""
+    return case.document, case.query.text, case.index.notes is not None
 
 
 def _others(parts: Mapping[str, Sequence[Any]], name: str) -> list[Any]:
