@@ -38,7 +38,7 @@ REQUESTS = {
 
 
 def main() -> None:
-    """Replace every block of both files."""
+    """Replace every block of each file."""
     for file, made in blocks().items():
         write_blocks(file, made)
 

@@ -76,7 +76,7 @@ def test_page_is_what_the_library_makes(skillpager: Run, library: SkillPager) ->
     assert done.err == f"{nodes}, {page.tokens:,} tokens, {saved}; {chance}\n"
     broad = skillpager("page", POSTGRES, "set up backups", "-k", "8").err  # for which no number is known
     assert broad.endswith(" % saved; hardly holds all that is needed\n")
-    doubtful = skillpager("page", POSTGRES, "setup", "-k", "8").err
+    doubtful = skillpager("page", POSTGRES, "credentials", "-k", "8").err
     assert re.search(r" % saved\nthe skill may not cover the query \(chance \d+ %\)\n$", doubtful)
     other = skillpager("page", POSTGRES, QUERY, "-k", "8", "--strategy", "mmr")  # which estimates no chance
     assert other.err.endswith(" % saved\n")

@@ -133,7 +133,7 @@ NASTY = {
     "line breaks": "restore\n\none table\nEOF\ntouch hacked\n",
     "guessed end": "x\nSKILLPAGER\nSKILLPAGER_0\n'SKILLPAGER_'\ntouch hacked",
     "fence": "restore one table from a dump\n```\n\n```bash\ntouch hacked\n```\n",
-    "option": "--strategy full",
+    "option": "--strategy none",
     "backslashes": "a\\\nb \\' \\$(touch hacked) !! ~ * ?",
     "other script": "恢复一个表 — für „einen“ Tisch 🙂",
 }

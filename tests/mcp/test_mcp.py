@@ -292,4 +292,4 @@ def test_what_a_user_set_to_plain_is_marked_all_the_same(pager: SkillPager) -> N
     asked = {"name": "postgres-backup", "query": QUERY}
     text = text_of(answer(server_of(plain, SAMPLES), "load_skill", **asked))
     assert text == text_of(answer(server_of(pager, SAMPLES), "load_skill", **asked))
-    assert re.search(r"^\[… L13-\d+\]$", text, re.MULTILINE)
+    assert re.search(r"^\[… L13-\d+: .*\]$", text, re.MULTILINE)

@@ -331,7 +331,7 @@ def test_commands_find_what_index_has_published(env: dict[str, str], tmp_path: P
     assert "git bisect" in invoke("ask", QUERY, env=other).out
     assert invoke("list", "--library", "none", env=other).out == ""
     wrong = invoke("list", "--library", "a/b", env=other)
-    assert wrong.code == 1
+    assert wrong.code == 2
     assert "--library is 'a/b'" in wrong.err
 
 

@@ -376,9 +376,8 @@ def test_a_page_that_would_save_little_is_the_whole_skill() -> None:
 def test_a_page_without_limits_ends_at_so_many_tokens(tokens: list[int]) -> None:
     index = replace(index_with(tokens=tokens), full_tokens=10 * sum(tokens))
     needs = np.full(len(tokens), 0.3)  # no page suffices rather than not
-    assert len(run(Navigator(model=Told(needs)), index).picks) == max(
-        1, sum(MOST_TOKENS[::2]) // 2 // tokens[0]
-    )
+    most = (MOST_TOKENS[0] + MOST_TOKENS[2]) // 2  # half short, half broad
+    assert len(run(Navigator(model=Told(needs)), index).picks) == max(1, most // tokens[0])
     assert len(run(Navigator(model=Told(needs)), index, fill=True).picks) == len(tokens)
 
 
@@ -436,8 +435,7 @@ def test_a_reason_is_what_the_log_odds_lose_with_average_features(pager: SkillPa
     lost = []
     for group, names in GROUPS.items():
         columns, without = [NAMES.index(name) for name in names], features.copy()
-        if group != "notes":  # of which there are none
-            without[:, columns] = average[columns]
+        without[:, columns] = 0 if group == "notes" else average[columns]
         lost.append(np.maximum(log_odds(features) - log_odds(without), 0))
     expected = np.array(lost) / np.sum(lost, axis=0)
     told = model.reasons(known, query)

@@ -350,7 +350,7 @@ def _of_notes(notes: IndexNotes | None, query: Query, count: int) -> FloatArray:
     """Return `(features, count)`: how what nodes are asked for is like the query; zeros without notes.
 
     Each ask is compared with the query and with its clause that fits best. A node that is asked for nothing
-    counts as the farthest of all, one without notes as their mean.
+    counts as the farthest of all; one without notes as their mean, and as the farthest to come along.
     """
     if notes is None:
         return np.zeros((len(GROUPS["notes"]), count), np.float32)
@@ -359,7 +359,7 @@ def _of_notes(notes: IndexNotes | None, query: Query, count: int) -> FloatArray:
     asks = np.bincount(notes.owners, minlength=count)
     unknown = np.bincount(notes.noted, minlength=count) == 0
     scores = np.full((3, count), of_asks.min(), np.float32)
-    for score, values in zip(scores, (of_asks.max(1), of_asks[:, 0]), strict=False):
+    for score, values in zip(scores[:2], (of_asks.max(1), of_asks[:, 0]), strict=True):
         np.maximum.at(score, notes.owners, values)
         score[unknown] = score[~unknown].mean()
     nearest, of_query, along = scores

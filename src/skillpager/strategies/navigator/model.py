@@ -38,7 +38,7 @@ LARGEST_NEED = 1 - 1e-6
 STEPS = 1e6
 
 # the network reads no more nodes of a skill. Of 368 pages of skills of several files, none seen in training,
-# 86.4 % suffice, as with all nodes; with 100 nodes 82.9 %
+# 86.4 % sufficed with an earlier model, as with all nodes; with 100 nodes 82.9 %
 MOST_READ_NODES = 600
 UNREAD_LOGIT = -30.0  # of the others, whose chance is 0
 
@@ -248,8 +248,8 @@ class NeedModel:
     def reasons(self, known: IndexFeatures, query: Query) -> list[dict[str, float]]:
         """Return for each node what each group of features adds to its log odds, as shares that add up to 1.
 
-        A group's share is what the log odds lose when its features are those of an average node. Notes that
-        are not there add nothing.
+        A group's share is what the log odds lose when its features are those of an average node, and the
+        notes those of a skill that has none.
         """
         features, average = features_of(known, query), self.net.arrays["0.mean"]
         likely = self._likely(known, features)
@@ -258,8 +258,7 @@ class NeedModel:
         for group, names in GROUPS.items():
             start, end = end, end + len(names)
             without = features.copy()
-            if group != "notes" or known.notes is not None:
-                without[:, start:end] = average[start:end]
+            without[:, start:end] = 0 if group == "notes" else average[start:end]
             lost.append(np.maximum(full - self._logits(known, without, likely), 0))
         shares = np.stack(lost, axis=1)
         shares /= np.maximum(shares.sum(axis=1, keepdims=True), 1e-6)
@@ -284,7 +283,7 @@ class NeedModel:
 
 
 def in_context(logits: FloatArray, sections: IntArray, files: IntArray) -> FloatArray:
-    """Return `(n,)` logits to which sections add their mean, and from which files take what their best lacks.
+    """Return `(n,)` logits plus a share of the section's mean, less one of how far the file's best is behind.
 
     What a query needs stands together: part of a procedure is worth little, and so is the second best of a
     file that has nothing good. `sections` and `files` are the numbers of those of each node, `(n,)`.

@@ -50,7 +50,8 @@ OPENING_TOKENS = 12.0  # surcharge of a node that is not beside a shown one: nei
 # a page without limits rather suffices than not, whatever its tokens cost: a query that needs much of a large
 # skill would else get a node or two
 LEAST_CHANCE = 0.5
-# a page without limits has no more tokens: of folders of thousands of nodes the chance would grow too slowly
+# a page without limits has about no more tokens: of folders of thousands of nodes the chance would grow too
+# slowly. A request in few words about one thing rarely needs half of that
 MOST_TOKENS = (4800, 8000, 8000)  # by kind of query (`QUERY_KINDS`)
 # a page that saves less than this share of the skill is the whole skill: so little is not worth a doubt
 LEAST_SAVING = 0.2
@@ -275,7 +276,7 @@ class Navigator:
         covered = model.covered(prepared.features, query, needs)
         breadth = model.breadth_of(query)
         kinds = kinds_of(query, breadth)
-        limits = (model.limits_with_notes if index.notes else None) or model.limits
+        limits = (None if index.notes is None else model.limits_with_notes) or model.limits
         variants = prepared.variants.choose(query, needs)
         picker.marginal = needs
         gap = max(float(meter.gap_tokens), self.opening_tokens)
