@@ -43,7 +43,7 @@ def test_without_a_name_the_page_is_that_of_the_skill_that_the_query_needs(serve
 
 
 def test_two_tasks_get_one_page_of_two_skills_whose_parts_can_be_read_on(server: SkillServer) -> None:
-    query = "Find the commit that broke the build with git bisect, then restore one table from a dump."
+    query = "Bisect by hand to find the commit that broke the build, then restore one table from a dump."
     first, again = answers(server, ("load_skill", {"query": query}), ("load_skill", {"query": query}))
     text = text_of(first)
     page, skill = text.rstrip().splitlines()[-2:]
