@@ -18,7 +18,7 @@ from skillpager.bench.data.evidence import (
     read_published_short,
 )
 from skillpager.bench.data.records import LineRange, TypedRange
-from skillpager.bench.judge.node_types import label_fragments
+from skillpager.bench.judge.node_types import label_text, types_by_line
 from skillpager.classifiers.local import TYPES
 from skillpager.encoders.builtin import BuiltinEncoder
 from skillpager.enrichment.notes import NodeNotes, digest_of, notes_on
@@ -229,8 +229,9 @@ def embedded_queries(encoder: BuiltinEncoder, texts: Sequence[str]) -> tuple[Que
     return tuple(queries)
 
 
-def _numbers(fragments: Sequence[Fragment], ranges: Sequence[tuple[int, int, str]]) -> np.ndarray:
-    types = label_fragments(list(fragments), list(ranges))
+def _numbers(fragments: Sequence[Fragment], ranges: Sequence[TypedRange]) -> np.ndarray:
+    by_line = types_by_line(ranges)
+    types = [label_text(each.text, each.span.start_line, by_line) for each in fragments]
     return np.array([-1 if kind is None else TYPES.index(kind) for kind in types], int)
 
 

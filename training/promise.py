@@ -1,6 +1,7 @@
 """What pages promise on skills never seen: how many suffice, what they save, and how their chances hold."""
 
 from collections.abc import Iterator, Sequence
+from itertools import chain
 
 import numpy as np
 import pandas as pd
@@ -8,6 +9,9 @@ from sklearn.metrics import roc_auc_score
 
 import train_navigator
 from data import BROAD, LONG, SHORT, UNANSWERED
+from data import Example as Document
+from skillpager.sections import sections_of
+from skillpager.strategies.navigator.lexical import stems_of, terms_of
 from skillpager.strategies.navigator.model import NeedModel
 from skillpager.strategies.navigator.strategy import LEAN_BELOW, LEAST_CHANCE, LEAST_SAVING
 from skillpager.types import FloatArray
@@ -33,7 +37,7 @@ WITH_NOTES = " with notes"
 def pages_of(model: NeedModel, walks: Sequence[Walk]) -> Iterator[dict[str, object]]:
     """Yield a row for each walk and kind of pages of a calibrated model: tokens, and whether it suffices."""
     for walk in walks:
-        limits = (model.limits_with_notes if walk.noted else None) or model.limits
+        limits = model.limits_of(noted=walk.noted)
         assert limits.chance is not None
         chances = train_navigator.chances_of(walk, limits.chance)
         skills = ("one file" if walk.alone else "several files") if walk.typical else "one file, older"
@@ -50,8 +54,19 @@ def pages_of(model: NeedModel, walks: Sequence[Walk]) -> Iterator[dict[str, obje
         for ceiling in CEILINGS if not walk.alone else ():
             length = max(1, int(np.searchsorted(walk.shown, ceiling, side="right")))
             yield of_walk | _page(f"filled to {ceiling}", walk, length, chances)
-            tokens, suffices = min(ceiling, walk.full_tokens), walk.by_words <= ceiling
-            yield of_walk | {"pages": f"BM25 to {ceiling}", "suffices": suffices, "tokens": tokens}
+
+
+def pages_by_words(case: Case, document: Document) -> Iterator[dict[str, object]]:
+    """Yield a row for each page of a folder filled with whole sections, the best by BM25 first."""
+    sections = sections_of(case.index)
+    scores = case.known.in_section.score(stems_of(dict.fromkeys(terms_of(case.query.text))))[0]
+    best = [sections[number] for number in np.argsort(-scores, kind="stable")]
+    needed = list(chain.from_iterable(best[: train_navigator.enough(case, document, best)]))
+    least, full = case.known.tokens[needed].sum(), case.index.full_tokens
+    of_case = {"skills": "several files", "queries": case.asked.series, "full": full}
+    for ceiling in CEILINGS:
+        row = {"pages": f"BM25 to {ceiling}", "suffices": least <= ceiling, "tokens": min(ceiling, full)}
+        yield of_case | row
 
 
 def _page(pages: str, walk: Walk, length: int, chances: FloatArray) -> dict[str, object]:

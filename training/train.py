@@ -327,6 +327,9 @@ def calibrate(
         models[name] = _calibrated(net, _others(typical, name), logits, about_any)
         answered = [case for case in by_split[name] if case.asked.series in ANSWERED]
         walks[name] = [train_navigator.walk(case, examples[case.document], models[name]) for case in answered]
+        for case in answered:
+            if case.index.notes is None and len(case.index.skill.files) > 1:
+                rows += promise.pages_by_words(case, examples[case.document])
     for name, model in models.items():
         models[name] = _with_limits(model, _others(walks, name))
         path = work / "folds" / name / "navigator.npz"

@@ -7,7 +7,6 @@ the walk that ships, judged by the evidence measure. `train.py` calls this.
 
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence, Set
-from copy import copy
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -25,7 +24,6 @@ from skillpager.bench.judge.judges import judge_evidence
 from skillpager.classifiers.local import TYPES
 from skillpager.encoders.builtin import DIM
 from skillpager.pages.assemble import NodeMeter
-from skillpager.sections import sections_of
 from skillpager.strategies.navigator.features import (
     LEAST_NEED,
     NAMES,
@@ -33,7 +31,6 @@ from skillpager.strategies.navigator.features import (
     coverage_signals,
     features_of,
 )
-from skillpager.strategies.navigator.lexical import stems_of, terms_of
 from skillpager.strategies.navigator.model import (
     QUERY_KINDS,
     Limits,
@@ -88,8 +85,7 @@ def cases_of(number: int, document: Document, encoded: Encoded, types: FloatArra
         encoded: Its embeddings by an encoder that never saw it.
         types: `(n, 6)` chances of the types by a classifier that never saw it.
     """
-    index = make_index(document, encoded.rows, types)
-    known = IndexFeatures(index)
+    without = make_index(document, encoded.rows, types)
     cases = []
     nothing = np.zeros(len(document.fragments), np.float32)
     own = len(document.unanswered)
@@ -103,8 +99,8 @@ def cases_of(number: int, document: Document, encoded: Encoded, types: FloatArra
     ]
     every = (*encoded.queries, *encoded.unanswered)
     for notes in dict.fromkeys((None, encoded.notes)):
-        known, index = copy(known), replace(index, notes=notes)
-        known.notes = notes
+        index = replace(without, notes=notes)
+        known = IndexFeatures(index)
         for asked, query in zip((*document.asked, *requests), every, strict=True):
             target = asked.needs[:, None].astype(np.float32)
             example = Example(features_of(known, query), known.section.member, target)
@@ -167,7 +163,6 @@ class Walk:
         alone: Whether the skill is a single file.
         typical: Whether it is of the data by many authors (`data.is_typical`).
         noted: Whether there are notes on its nodes.
-        by_words: Tokens of the fewest whole sections that suffice, the best by BM25 first.
         covered: Chance that the skill answers the query at all, if estimated.
     """
 
@@ -180,7 +175,6 @@ class Walk:
     alone: bool
     typical: bool
     noted: bool
-    by_words: int
     covered: float | None
 
 
@@ -190,28 +184,24 @@ def walk(case: Case, document: Document, model: NeedModel) -> Walk:
     plain = replace(model, limits=unlimited, limits_with_notes=None)
     navigator, meter = Navigator(model=plain, prepared=PREPARED), NodeMeter(case.index.nodes)
     selection = navigator.select(case.index, case.query, budget=Budget(fill=True), meter=meter)
-    picks, sections = selection.picks, sections_of(case.index)
+    picks = selection.picks
     shown = np.array([pick.total_tokens for pick in picks])
     breadth = model.breadth_of(case.query)
-    scores = case.known.in_section.score(stems_of(dict.fromkeys(terms_of(case.query.text))))[0]
-    by_words = [sections[number] for number in np.argsort(-scores, kind="stable")]
-    of_words = [ordinal for section in by_words[: _enough(case, document, by_words)] for ordinal in section]
     return Walk(
         signals=_signals(case, np.array([pick.marginal for pick in picks]), shown, breadth),
         shown=shown,
         full_tokens=case.index.full_tokens,
-        enough=_enough(case, document, [[pick.node.ordinal] for pick in picks]),
+        enough=enough(case, document, [[pick.node.ordinal] for pick in picks]),
         series=case.asked.series,
         kinds=kinds_of(case.query, breadth),
         alone=len(document.document.files) == 1,
         typical=is_typical(document),
         noted=case.index.notes is not None,
-        by_words=int(case.known.tokens[of_words].sum()),
         covered=selection.covered,
     )
 
 
-def _enough(case: Case, document: Document, parts: Sequence[Sequence[int]]) -> int:
+def enough(case: Case, document: Document, parts: Sequence[Sequence[int]]) -> int:
     """Return how many parts, lists of ordinals, a page must have of the first, to suffice by the measure."""
 
     def suffices(count: int) -> bool:

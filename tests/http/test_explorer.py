@@ -345,7 +345,7 @@ def test_a_token_is_asked_for_and_kept_for_the_tab(browser: Browser, pager: Skil
 
 
 def test_a_hardly_covered_page_promises_nothing(browser: Browser, url: str, pager: SkillPager) -> None:
-    query = "monitor replication slots in postgres"
+    query = "tune postgres memory settings"
     said = not_covered(pager.page(SAMPLES / SKILL, query, strategy="navigator").covered)
     with opened(browser, url, skill=SKILL, query=query, step=1) as page:
         expect(page.locator("#summary .note")).to_have_text(f"The skill {said}.")

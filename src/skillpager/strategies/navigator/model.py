@@ -223,6 +223,10 @@ class NeedModel:
         needs: FloatArray = (np.rint(chances * STEPS) / STEPS).clip(0, LARGEST_NEED)
         return needs
 
+    def limits_of(self, *, noted: bool) -> Limits:
+        """Return the limits of pages of skills with notes on nodes or without."""
+        return (self.limits_with_notes if noted else None) or self.limits
+
     def breadth_of(self, query: Query) -> float:
         """Return the log odds that a short query is about whole procedures, to a millionth."""
         weight, bias = self.breadth

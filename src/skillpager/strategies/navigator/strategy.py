@@ -276,7 +276,7 @@ class Navigator:
         covered = model.covered(prepared.features, query, needs)
         breadth = model.breadth_of(query)
         kinds = kinds_of(query, breadth)
-        limits = (None if index.notes is None else model.limits_with_notes) or model.limits
+        limits = model.limits_of(noted=index.notes is not None)
         variants = prepared.variants.choose(query, needs)
         picker.marginal = needs
         gap = max(float(meter.gap_tokens), self.opening_tokens)
