@@ -286,8 +286,7 @@ class SkillPager:
 
     def embed_query(self, query: str) -> FloatArray:
         """Return `(dim,)` float32, unit length: the embedding of a query by the pager's encoder."""
-        row: FloatArray = self.builder.embed_query(query)[0]
-        return row
+        return self.builder.embed_query(query).ravel()
 
     def expand(
         self,
@@ -414,12 +413,11 @@ class SkillPager:
             if not hasattr(chosen, "select"):
                 raise factories.unknown_part(factories.STRATEGY, chosen)
             return chosen
-        name, weight = chosen, mmr_lambda
         # a strategy of others keeps its own default: it is given only what the caller asks for
-        if weight is None and name.partition(":")[0] in factories.STRATEGIES:
-            weight = self.settings.mmr_lambda
-        make = partial(factories.make_strategy, name, mmr_lambda=weight)
-        return self._strategies.get_or_make((name, weight), make)
+        if mmr_lambda is None and chosen.partition(":")[0] in factories.STRATEGIES:
+            mmr_lambda = self.settings.mmr_lambda
+        make = partial(factories.make_strategy, chosen, mmr_lambda=mmr_lambda)
+        return self._strategies.get_or_make((chosen, mmr_lambda), make)
 
 
 def check_query(query: object) -> None:

@@ -29,6 +29,8 @@ MAX_EXPONENT = 8.0
 EPSILON = 1e-5
 
 Weights = Mapping[str, FloatArray]
+# where nodes stand: the section of each, and the first node and the size of each section
+_Place = tuple[NDArray[np.intp], NDArray[np.intp], FloatArray]
 
 
 @dataclass(frozen=True)
@@ -58,7 +60,7 @@ class SequenceNet:
         never falling, in steps of at most 1.
         """
         sizes = np.bincount(sections)
-        place = _Place(sections, np.cumsum(sizes) - sizes, sizes.astype(np.float32)[:, None])
+        place = sections, np.cumsum(sizes) - sizes, sizes.astype(np.float32)[:, None]
         logits: FloatArray = np.add.reduce([network.logits(features, place) for network in self._networks])
         logits /= np.float32(self.seeds)
         return logits
@@ -68,15 +70,6 @@ class SequenceNet:
         first = self._networks[0]
         estimate: FloatArray = first.standardised(features) @ first.weights["direct.weight"]
         return estimate
-
-
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """Where nodes stand: the section of each, and the first node and the size of each section."""
-
-    sections: NDArray[np.intp]
-    starts: NDArray[np.intp]
-    sizes: FloatArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +111,7 @@ class _Network:
     def _block(self, number: int, h: FloatArray, place: _Place) -> FloatArray:
         """Return `(n, width)`: the hidden rows after one block."""
         weights, block = self.weights, f"blocks.{number}"
+        sections, starts, sizes = place
         own, *of_neighbours, of_section, of_document = self.blocks[number]
         mixed: FloatArray = h @ own
         for matrix, distance in zip(of_neighbours, NEIGHBOURS, strict=True):
@@ -125,9 +119,9 @@ class _Network:
                 mixed[distance:] += h[:-distance] @ matrix
             else:
                 mixed[:distance] += h[-distance:] @ matrix
-        section_means = np.add.reduceat(h, place.starts)
-        section_means /= place.sizes
-        mixed += (section_means @ of_section)[place.sections]
+        section_means = np.add.reduceat(h, starts)
+        section_means /= sizes
+        mixed += (section_means @ of_section)[sections]
         pool = h @ weights[f"{block}.pool.weight"][:, 0] + weights[f"{block}.pool.bias"]
         weight = np.exp(pool.clip(-MAX_EXPONENT, MAX_EXPONENT))
         document_mean = np.einsum("i,ij->j", weight, h) / weight.sum()

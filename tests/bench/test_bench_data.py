@@ -293,11 +293,10 @@ def test_within_a_namespace_those_are_drawn_whose_digest_is_smallest(tmp_path: P
     folder = write_skillrouter_folder(tmp_path / "data", pool_of({"data": 50}))
     ranked = sorted(
         (f"data/skill-{number:05}" for number in range(50)),
-        key=lambda identifier: hashlib.sha256(f"7\n{identifier}".encode()).hexdigest(),
+        key=lambda identifier: hashlib.sha256(f"42\n{identifier}".encode()).hexdigest(),
     )
-    drawn = [skill.id for skill in draw_skills(folder, pool_skills=8, seed=7)[0]]
+    drawn = [skill.id for skill in draw_skills(folder, pool_skills=8)[0]]
     assert drawn == sorted(ranked[:8])
-    assert drawn != [skill.id for skill in draw_skills(folder, pool_skills=8, seed=8)[0]]
     # a small pool is taken whole
     assert len(draw_skills(folder)[0]) == 50
 

@@ -194,7 +194,7 @@ def test_the_area_under_a_curve_is_its_mean_height(tmp_path: Path) -> None:
     found = results_of(tmp_path, verdicts)
     best, other = read_curves(found)
     assert (best.method, other.method) == ("mmr@lambda=0.9", "head")
-    assert best.shares == (0.1, 0.5, 0.9)
+    assert best.points.index.tolist() == [0.1, 0.5, 0.9]
     assert best.area() == Interval(100, 100, 100)
     assert other.area().value == pytest.approx(25)  # a quarter of the range is the half triangle at its end
     assert other.points["sufficiency"].tolist() == [0, 0, 100]

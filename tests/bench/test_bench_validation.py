@@ -26,7 +26,7 @@ from skillpager.bench.data.records import (
 )
 from skillpager.bench.judge.agreement import ALL, METHODS, compare_judges, measure_agreement, sample_cases
 from skillpager.bench.judge.judges import Verdict, choose_methods, collect_cases
-from skillpager.bench.judge.node_types import label_fragments, label_text, parser_quality, types_by_line
+from skillpager.bench.judge.node_types import label_text, parser_quality, types_by_line
 from skillpager.bench.judge.sheets import INSUFFICIENT, SUFFICIENT
 from skillpager.bench.report import paper
 from skillpager.errors import BenchError
@@ -319,8 +319,9 @@ def test_parser_quality_counts_what_sklearn_counts(typed_folder: BenchFolder) ->
     for skill in skills[:-1]:
         fragments = [tile for tile in split_skill(to_skill(skill)) if isinstance(tile, Fragment)]
         own = [node for node in nodes if node.skill == skill.id]
-        for node, kind in zip(own, label_fragments(fragments, skill.types), strict=True):
-            if kind is not None:
+        by_line = types_by_line(skill.types)
+        for node, each in zip(own, fragments, strict=True):
+            if (kind := label_text(each.text, each.span.start_line, by_line)) is not None:
                 truth.append(kind)
                 guess.append(node.type)
     assert quality is not None

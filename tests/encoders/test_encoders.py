@@ -59,9 +59,7 @@ def assert_unit_rows(rows: np.ndarray, count: int, dim: int) -> None:
 # ---- every encoder
 
 
-@pytest.mark.parametrize(
-    "local", [BuiltinEncoder(), HashingEncoder(), HashingEncoder(16)], ids=lambda encoder: encoder.id
-)
+@pytest.mark.parametrize("local", [BuiltinEncoder(), HashingEncoder()], ids=lambda encoder: encoder.id)
 def test_rows_are_unit_length_and_do_not_depend_on_the_texts_beside_them(local: Encoder) -> None:
     rows = local.encode_documents(TEXTS)
     assert_unit_rows(rows, len(TEXTS), local.dim)
@@ -285,23 +283,17 @@ def test_hashing_ignores_case_and_width() -> None:
 
 
 def test_a_text_without_words_has_the_first_unit_row() -> None:
-    rows = HashingEncoder(4).encode_documents(["", " --- "])
-    np.testing.assert_array_equal(rows, [[1, 0, 0, 0]] * 2)
+    rows = HashingEncoder().encode_documents(["", " --- "])
+    np.testing.assert_array_equal(rows, np.eye(1, 256).repeat(2, axis=0))
 
 
 def test_hashed_rows_stay_the_same_for_ever() -> None:
-    row = HashingEncoder(8).encode_query("a")
-    expected = np.zeros(8)
+    row = HashingEncoder().encode_query("a")
+    expected = np.zeros(256)
     for feature, weight in (("a", 2), ("<a>", 1)):
         number = int.from_bytes(hashlib.blake2b(feature.encode(), digest_size=8).digest(), "little")
-        expected[number % 8] += weight if number >= 2**63 else -weight
+        expected[number % 256] += weight if number >= 2**63 else -weight
     np.testing.assert_allclose(row, expected / np.linalg.norm(expected), atol=1e-7)
-
-
-def test_hashing_needs_a_length() -> None:
-    with raises(ValueError):
-        HashingEncoder(0)
-    assert HashingEncoder(16).id != HashingEncoder(32).id
 
 
 # ---- what is embedded

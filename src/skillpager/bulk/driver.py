@@ -108,10 +108,8 @@ class _Run:
                 if self._work_until_death(iter([task]), workers, 1):
                     # it need not be the skill's fault: workers that cannot start end the run as well
                     self._failures += 1
-                    reason = (
-                        "cannot be indexed: its worker died, twice. If memory is short, use fewer workers "
-                    )
-                    self._fail(task, f"{reason} (`--jobs 1`); else please report it with the skill.")
+                    why = "cannot be indexed: its worker died, twice. If memory is short, use fewer workers"
+                    self._fail(task, f"{why} (`--jobs 1`); else please report it with the skill.")
 
     def _work_until_death(self, tasks: Iterator[Task], workers: Workers, most: int) -> list[Task]:
         """Do tasks until there are none or a worker dies; return those that were in hand then.

@@ -74,6 +74,9 @@ class Task:
 
 Submit = Callable[[Task], Future[Outcome]]
 
+# of bytes from the process that started this one: its pager, whose models are loaded once
+_unpickled = lru_cache(maxsize=1)(pickle.loads)  # noqa: S301
+
 
 @dataclass(frozen=True, slots=True)
 class Workers:
@@ -104,7 +107,7 @@ def build_elsewhere(pager: bytes, task: Task) -> Outcome:
     """Do the same in another process, whose skillpager may be another."""
     from skillpager.indexing import index_key
 
-    own = _unpickled(pager)
+    own: SkillPager = _unpickled(pager)
     if index_key(task.skill, own.recipe) == task.outcome.key:
         return build_task(own, task)
     error = SettingsError(
@@ -112,13 +115,6 @@ def build_elsewhere(pager: bytes, task: Task) -> Outcome:
         "the skills: install the same version of skillpager, with its models, on all machines."
     )
     return replace(task.outcome, error=error)
-
-
-@lru_cache(maxsize=1)
-def _unpickled(pager: bytes) -> "SkillPager":
-    """Return the pager of this process, whose models are loaded once."""
-    made: SkillPager = pickle.loads(pager)  # noqa: S301 - pickled by the process that started this one
-    return made
 
 
 def local_workers(pager: "SkillPager", tasks: int, jobs: int | None = None) -> Workers:

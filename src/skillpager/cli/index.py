@@ -6,7 +6,6 @@ import sys
 import time
 from collections.abc import Sequence
 from contextlib import redirect_stdout, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -39,27 +38,6 @@ if TYPE_CHECKING:
     from skillpager.stores.postgres import PostgresLibrary
 
 
-@dataclass(frozen=True, slots=True)
-class RunOptions:
-    """How many processes index, and what becomes of skills that are not named."""
-
-    jobs: Annotated[
-        int | None,
-        typer.Option("--jobs", "-j", metavar="N", min=1, help="Processes. [default: one per processor]"),
-    ] = None
-    ray: Annotated[
-        str | None,
-        typer.Option(
-            metavar="ADDRESS",
-            help="Index on a Ray cluster: HOST:PORT; local for one that is started for the run; auto for "
-            "that of RAY_ADDRESS or of this machine, else local.",
-        ),
-    ] = None
-    prune: Annotated[
-        bool, typer.Option("--prune", help="Take skills that are not named here out of the store's library.")
-    ] = False
-
-
 @reported
 def index(
     paths: Annotated[
@@ -72,7 +50,21 @@ def index(
         ),
     ] = None,
     *,
-    run: RunOptions,
+    jobs: Annotated[
+        int | None,
+        typer.Option("--jobs", "-j", metavar="N", min=1, help="Processes. [default: one per processor]"),
+    ] = None,
+    ray: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS",
+            help="Index on a Ray cluster: HOST:PORT; local for one that is started for the run; auto for "
+            "that of RAY_ADDRESS or of this machine, else local.",
+        ),
+    ] = None,
+    prune: Annotated[
+        bool, typer.Option("--prune", help="Take skills that are not named here out of the store's library.")
+    ] = False,
     options: PagerOptions,
     as_json: AsJson = False,
 ) -> None:
@@ -94,7 +86,7 @@ def index(
     started = time.monotonic()
     pager = session.open_pager(options)
     pager.store.entries()  # a store that cannot be used is an error: better before the work than after it
-    library = library_to_publish(pager, prune=run.prune)
+    library = library_to_publish(pager, prune=prune)
     try:
         found = prepare_routing(pager, paths or [])
         publisher = None if library is None else Publisher(library, found)
@@ -106,16 +98,14 @@ def index(
         targets = find_targets(paths or [], pager.settings, found)
         # Ray prints to stdout what happens to its machines
         with redirect_stdout(sys.stderr), progress_bar("indexing skills") as progress:
-            outcomes = index_skills(
-                pager, targets, jobs=run.jobs, ray=run.ray, progress=progress, finished=publish
-            )
+            outcomes = index_skills(pager, targets, jobs=jobs, ray=ray, progress=progress, finished=publish)
     except KeyboardInterrupt:
         note("interrupted: what is done is kept, and the same command goes on from there")
         raise
     print_outcomes(outcomes, pager.token_counter, seconds=time.monotonic() - started, as_json=as_json)
     complete = all(outcome.stored for outcome in outcomes)
     if publisher is not None:
-        report_published(publisher, prune=run.prune, complete=complete)
+        report_published(publisher, prune=prune, complete=complete)
     if not complete:
         raise typer.Exit(FAILED)
 

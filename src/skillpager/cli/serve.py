@@ -91,12 +91,10 @@ def serve(folders: SkillFolders = None, *, limits: ServerOptions, options: Index
     note_estimates(default_counter())
     if missing := missing_skills(library):
         note(missing)
-
-    def announce(url: str) -> None:
-        note(f"serving at {url}; Ctrl+C ends it")
-
     try:
-        finished = http_server.serve(library, limits, announce=announce)
+        finished = http_server.serve(
+            library, limits, announce=lambda url: note(f"serving at {url}; Ctrl+C ends it")
+        )
     finally:
         library.close()
     if not finished:

@@ -72,8 +72,7 @@ class BuiltinEncoder:
 
     def encode_query(self, text: str) -> FloatArray:
         """Return `(384,)` float32, unit length: the row that `encode_documents` gives."""
-        row: FloatArray = self.encode_documents([text])[0]
-        return row
+        return self.encode_documents([text]).ravel()
 
     def encode_query_parts(self, text: str, parts: Sequence[str]) -> FloatArray:
         """Return `(1 + len(parts), 384)`: the rows of a query and, within it, of slices in order."""

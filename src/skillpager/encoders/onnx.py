@@ -66,8 +66,7 @@ class OnnxEncoder:
 
     def encode_query(self, text: str) -> FloatArray:
         """Return `(dim,)` float32, unit length: the row that `encode_documents` gives."""
-        found: FloatArray = self.encode_documents([text])[0]
-        return found
+        return self.encode_documents([text]).ravel()
 
     def _row(self, encoding: "Encoding") -> FloatArray:
         """Return the row of a text, `(dim,)` float32, unit length.

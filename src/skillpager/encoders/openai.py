@@ -42,8 +42,7 @@ class OpenAIEncoder:
 
     def encode_query(self, text: str) -> FloatArray:
         """Return `(dim,)` float32, unit length."""
-        row: FloatArray = self._rows([text])[0]
-        return row
+        return self._rows([text]).ravel()
 
     def _rows(self, texts: Sequence[str]) -> FloatArray:
         complaint = f'Texts could not be embedded by the model "{self._endpoint.model}"'
@@ -103,5 +102,4 @@ def unit_rows(rows: Sequence[Sequence[float]]) -> FloatArray:
         norms = np.linalg.norm(numbers, axis=1, keepdims=True)
     if not (np.isfinite(norms).all() and norms.all()):
         raise ValueError("an embedding with only zeros, or with something that is not a number")
-    unit: FloatArray = (numbers / norms).astype(np.float32)
-    return unit
+    return np.asarray(numbers / norms, np.float32)

@@ -45,8 +45,7 @@ class SentenceTransformersEncoder:
 
     def encode_query(self, text: str) -> FloatArray:
         """Return `(dim,)` float32, unit length."""
-        row: FloatArray = self._encode(self._loaded().encode_query, [text])[0]
-        return row
+        return self._encode(self._loaded().encode_query, [text]).ravel()
 
     def _encode(self, encode: Callable[..., Any], texts: Sequence[str]) -> FloatArray:
         try:

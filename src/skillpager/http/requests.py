@@ -148,9 +148,7 @@ class AskRequest(BudgetFields):
     k: int = Field(DEFAULT_ROUTED, ge=1, le=MAX_ROUTED, description="Most skills of the route.")
 
 
-class ScopeQuery(BaseModel):
+class ScopeQuery(_Fields):
     """The files of a skill that a request by GET is about."""
-
-    model_config = ConfigDict(extra="forbid")
 
     scope: ScopeField = None

@@ -185,9 +185,8 @@ def _allowed_tokens(service: Service, asked: int | None) -> int | None:
         return asked
     if asked is not None and asked > most:
         raise SettingsError(f"max_tokens is {asked}: the service allows {most} at most.")
-    default = service.library.pager.settings.max_tokens
-    limits = [most, default if asked is None else asked]
-    return min(limit for limit in limits if limit is not None)
+    given = service.library.pager.settings.max_tokens if asked is None else asked
+    return most if given is None else min(most, given)
 
 
 def _strategy(name: str, family: Family) -> StrategyJson:

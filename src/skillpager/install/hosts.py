@@ -11,7 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
-from typing import Literal, Protocol, TypeAlias
+from types import ModuleType
+from typing import Literal
 
 from skillpager.errors import SettingsError
 from skillpager.install import jsonc, toml
@@ -24,26 +25,6 @@ SCOPES = ("user", "project")
 HOOK, HOOK_EVENT, HOOKS_CONTAINER = "hook", "UserPromptSubmit", "hooks"
 PROJECT_OPTION = "--project"
 _RUNS_HOOK = re.compile(rf"(?:.*[\s/\\])?{SERVER}(?:\.exe)?['\"]?\s+{HOOK}(?:\s.*)?")
-
-# of an entry; `list`: a command with its arguments in one list, and variables under `environment`; `nested`:
-# under `transport`
-Form: TypeAlias = Literal["plain", "list", "nested"]
-
-
-class Editor(Protocol):
-    """Reads and changes one file format, as `jsonc` and `toml`; an `EditError` if that would change more."""
-
-    def read(self, text: str) -> dict[str, JsonValue]:
-        """Return the data of a text."""
-
-    def with_value(self, text: str, path: jsonc.Path, value: JsonValue) -> str:
-        """Return the text with the value at a path, everything else as it was."""
-
-    def without_value(self, text: str, path: jsonc.Path) -> str:
-        """Return the text without the value at a path, which is there, everything else as it was."""
-
-    def is_empty(self, text: str) -> bool:
-        """Return True if the text holds nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,15 +39,17 @@ class Host:
     project: str | None = None  # the project's file, if there is one
     container: str = "mcpServers"  # key in the file under which servers are listed by name
     also: Sequence[str] = ()  # other names of these files; one is changed if there is none of the first
-    format: str = "jsonc"  # a key of `EDITORS`
+    format: str = "jsonc"  # or `toml`
     fixed: Mapping[str, JsonValue] = field(default_factory=dict)  # what every entry has, as a transport
-    form: Form = "plain"
+    # of an entry; `list`: a command with its arguments in one list, and variables under `environment`;
+    # `nested`: under `transport`
+    form: Literal["plain", "list", "nested"] = "plain"
     platforms: Sequence[str] = ()  # values of `sys.platform` that it runs on; empty for all
 
     @property
-    def editor(self) -> Editor:
-        """Reads and changes the file."""
-        return EDITORS[self.format]
+    def editor(self) -> ModuleType:
+        """Reads and changes the file: `jsonc` or `toml`, two modules with the same functions."""
+        return {"jsonc": jsonc, "toml": toml}[self.format]
 
     def find(self, data: JsonValue) -> tuple[list[str | int], JsonValue]:
         """Return where SkillPager's entry is in the data of the file, or is to be, and the entry, if any."""
@@ -82,9 +65,6 @@ class Host:
                 if isinstance(command, str) and _RUNS_HOOK.fullmatch(command):
                     return [self.container, HOOK_EVENT, number, "hooks", place], hook
         return [self.container, HOOK_EVENT, len(groups), "hooks", 0], None
-
-
-EDITORS: Mapping[str, Editor] = {"jsonc": jsonc, "toml": toml}
 
 
 def _read_hosts(table: str) -> tuple[Host, ...]:
@@ -136,15 +116,13 @@ def find_host(name: str, *, hook: bool = False) -> Host:
     """Return the agent of this name, with the file of its servers or hooks; a `SettingsError` if unknown."""
     if name not in AGENTS:
         raise SettingsError(f"Unknown agent {name!r}: choose one of {', '.join(AGENTS)}.")
-    if not hook:
-        return HOSTS[AGENTS.index(name)]
-    for host in HOOKS:
-        if host.name == name:
-            return host
-    raise SettingsError(
-        f"{HOSTS[AGENTS.index(name)].title} has no hook for prompts that SkillPager knows: --hook is for "
-        f"{', '.join(host.name for host in HOOKS)}."
-    )
+    host = HOSTS[AGENTS.index(name)]
+    hooked = {each.name: each for each in HOOKS}
+    if hook and name not in hooked:
+        raise SettingsError(
+            f"{host.title} has no hook for prompts that SkillPager knows: --hook is for {', '.join(hooked)}."
+        )
+    return hooked[name] if hook else host
 
 
 def file_of(host: Host, scope: str, places: Places) -> Path:

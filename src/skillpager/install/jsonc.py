@@ -82,7 +82,7 @@ def with_value(text: str, path: Path, value: JsonValue) -> str:
     owners = _owners(text, path)
     if not owners:
         gap = "" if not text or text.endswith("\n") else newline_of(text)
-        return text + gap + _rendered(text, "  ", _nested(path, value), "") + newline_of(text)
+        return text + gap + _rendered(text, _nested(path, value), "  ") + newline_of(text)
     root, owner, key, new = owners[0], owners[-1], path[len(owners) - 1], _nested(path[len(owners) :], value)
     held = held_at(expected, path[: len(owners)])
     unit = _line_indent(text, root.parts[0].start) if root.parts else ""
@@ -90,7 +90,7 @@ def with_value(text: str, path: Path, value: JsonValue) -> str:
         held[key] = new
         is_inline = "\n" not in text[found.value : found.end]
         indent = _line_indent(text, found.start)
-        piece = _inline(new) if is_inline else _rendered(text, unit or "  ", new, indent)
+        piece = _rendered(text, new, None if is_inline else unit or "  ", indent)
         changed = text[: found.value] + piece + text[found.end :]
     else:
         if isinstance(held, list):
@@ -219,10 +219,10 @@ def _inserted(text: str, root: _Span, owner: _Span, label: str, value: JsonValue
     begin, members = owner.start + 1, owner.parts
     is_inline = "\n" not in text[begin : members[0].start if members else owner.end]
     if "\n" not in text[root.start : root.end] or (members and is_inline):
-        return text[:begin] + label + _inline(value) + ("," if members else "") + text[begin:]
+        return text[:begin] + label + _rendered(text, value) + ("," if members else "") + text[begin:]
     newline, base = newline_of(text), _line_indent(text, owner.start)
     indent = _line_indent(text, members[0].start) if members else base + (unit or "  ")
-    piece = f"{newline}{indent}{label}{_rendered(text, unit or '  ', value, indent)}"
+    piece = f"{newline}{indent}{label}{_rendered(text, value, unit or '  ', indent)}"
     behind = "," if members else newline + base if is_inline else ""
     return text[:begin] + piece + behind + text[begin:]
 
@@ -243,12 +243,8 @@ def _removals(text: str, owner: _Span, member: _Part) -> Iterator[str]:
             yield text[:comma] + text[comma + 1 : begin] + text[end:]
 
 
-def _inline(value: JsonValue) -> str:
-    return json.dumps(value, ensure_ascii=False)
-
-
-def _rendered(text: str, unit: str, value: JsonValue, indent: str) -> str:
-    """Return a value over several lines, indented by units; `indent` is that of its first line."""
+def _rendered(text: str, value: JsonValue, unit: str | None = None, indent: str = "") -> str:
+    """Return a value on one line, or with a unit of indentation on several, the first at `indent`."""
     lines = json.dumps(value, ensure_ascii=False, indent=unit).split("\n")
     return (newline_of(text) + indent).join(lines)
 

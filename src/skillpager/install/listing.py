@@ -11,7 +11,7 @@ Reference: https://code.claude.com/docs/en/settings; tried with Claude Code 2.1.
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from skillpager.errors import SkillPagerError
@@ -85,8 +85,7 @@ def plan_show(file: Path) -> Change:
 
 def hide(file: Path, change: Change, record: Record) -> None:
     """Write the record, then the settings; errors are those of `changes.write`."""
-    data = {"names": record.names, "before": record.before, "after": record.after}
-    write_file(file.with_name(RECORD), json.dumps(data), mode=PRIVATE)
+    write_file(file.with_name(RECORD), json.dumps(asdict(record)), mode=PRIVATE)
     write(change)
 
 

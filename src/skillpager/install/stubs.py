@@ -57,10 +57,9 @@ def write_stub(source: Path, folder: Path, *, max_tokens: int | None = None, for
         raise SkillError(
             f"{file} is the skill itself: move its folder out of {folder}, then write a stub of it there."
         )
-    if max_tokens is None:
-        size = count_tokens(skill, default_counter())
-        # a page of a shorter skill needs no ceiling
-        max_tokens = MAX_KEPT_TOKENS if size > MAX_KEPT_TOKENS else None
+    # a page of a shorter skill needs no ceiling
+    if max_tokens is None and count_tokens(skill, default_counter()) > MAX_KEPT_TOKENS:
+        max_tokens = MAX_KEPT_TOKENS
     if file.exists() and not force and not _is_stub(file):
         raise SkillError(f"{file} is a skill, not a stub: choose another --out, or replace it with --force.")
     end = f"SKILLPAGER_{secrets.token_hex(16)}"  # nobody can guess it

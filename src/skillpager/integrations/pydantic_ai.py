@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from functools import wraps
 from pathlib import Path
-from typing import ParamSpec, Unpack
+from typing import Any, Unpack
 
 from skillpager.errors import require_extra
 
@@ -14,8 +14,6 @@ from pydantic_ai import ModelRetry, Tool
 from skillpager.integrations.tools import MODEL_MISTAKES, SkillTools
 from skillpager.pager import SkillPager
 from skillpager.types import PageOptions
-
-P = ParamSpec("P")
 
 # wrong names or addresses before the run ends; pydantic-ai's default is 1
 MAX_RETRIES = 3
@@ -38,9 +36,9 @@ def skill_tools(
     ]
 
 
-def _retrying(function: Callable[P, str]) -> Callable[P, str]:
+def _retrying(function: Callable[..., str]) -> Callable[..., str]:
     @wraps(function)
-    def call(*args: P.args, **kwargs: P.kwargs) -> str:
+    def call(*args: Any, **kwargs: Any) -> str:
         try:
             return function(*args, **kwargs)
         except MODEL_MISTAKES as error:

@@ -153,13 +153,11 @@ class LibraryFields(SharedFields):
         if not page.parts:
             return []
         if not self.as_page:
-            return [
-                record
-                for part in page.parts
-                for record in node_records(
-                    library.index(part.skill.name, scope=self.scope), part.page, chance=part.chance
-                )
-            ]
+            records: list[Record] = []
+            for part in page.parts:
+                index = library.index(part.skill.name, scope=self.scope)
+                records += node_records(index, part.page, chance=part.chance)
+            return records
         metadata: dict[str, object] = {
             "skill": ", ".join(part.skill.name for part in page.parts),
             "chance": max(part.chance for part in page.parts),
@@ -178,12 +176,8 @@ def library_of(pager: SkillPager, folders: tuple[str, ...] | None) -> Library:
     As with the command line, the settings `trusted`, `licences` and `library` hold.
     """
     name = pager.settings.library
-    return Library(
-        pager,
-        None if folders is None else [Path(folder) for folder in folders],
-        keep=settings_filter(pager.settings),
-        published=None if name == NO_LIBRARY else name,
-    )
+    published = None if name == NO_LIBRARY else name
+    return Library(pager, folders, keep=settings_filter(pager.settings), published=published)
 
 
 @cache

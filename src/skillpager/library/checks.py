@@ -62,13 +62,11 @@ def check_library(
     """
     skills: list[CheckedSkill] = []
     findings: list[Finding] = []
-    unreadable = 0
     places = [path for _, path in skill_folders(folders)]
     for number, path in enumerate(places, 1):
         checked = skill_checks.read_for_check(path)
         if isinstance(checked, Finding):
             findings.append(checked)
-            unreadable += 1
         elif stub_of(checked.skill.metadata) is None:
             findings += skill_checks.check_skill(checked)
             # there may be thousands
@@ -85,6 +83,7 @@ def check_library(
         findings += overlap_findings(described, rows)
     wanted = [each for each in findings if each.kind not in ignore and severity in (None, each.severity)]
     wanted.sort(key=lambda each: (str(each.file), each.line or 0, each.kind, each.problem))
+    unreadable = sum(each.kind is Kind.UNREADABLE for each in findings)
     return LibraryCheck(len(skills) + unreadable, tuple(wanted))
 
 

@@ -120,8 +120,7 @@ class SkillFilter:
 
 def settings_filter(settings: Settings) -> SkillFilter | None:
     """Return the filter of skills that the settings ask for; None if they ask for none."""
-    is_filtered = bool(settings.trusted or settings.licences)
-    return SkillFilter(settings.licences, settings.trusted) if is_filtered else None
+    return SkillFilter(settings.licences, settings.trusted) if settings.trusted or settings.licences else None
 
 
 def _places(path: Path) -> tuple[Path, Path]:

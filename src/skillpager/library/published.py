@@ -129,10 +129,8 @@ class Publisher:
         stated = stated_licence(skill.metadata)
         # of a skill that was brought from elsewhere the manifests here say nothing
         licence = recognise_name(stated) if skill.root is None else read_licence(path, stated)
-        about = (
-            *(skill.name, skill.files[0].digest, skill.description, is_user_only(skill.metadata)),
-            *(stated, licence, key),
-        )
+        digest, user_only = skill.files[0].digest, is_user_only(skill.metadata)
+        about = skill.name, digest, skill.description, user_only, stated, licence, key
         state = hashlib.sha256(json.dumps(about).encode() + content).hexdigest()
         if self._states.get(skill.name) != state:
             self.changed += self._library.publish(PublishedSkill(*about, state), content)

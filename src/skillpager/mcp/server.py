@@ -177,15 +177,13 @@ async def list_tools(context: Context, _: types.PaginatedRequestParams | None) -
 
 async def call_tool(context: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
     """Return the answer of a tool, and record in the session's memory what it sends."""
-    memory = _memory(context)
-    call = ToolCall(context.lifespan_context.library, context.lifespan_context.options, memory)
+    state, memory = context.lifespan_context, _memory(context)
+    call = ToolCall(state.library, state.options, memory)
     is_error = True
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(_report_progress, context)
         try:
-            text = await run_sync(
-                _answer, call, params.name, params.arguments or {}, limiter=context.lifespan_context.threads
-            )
+            text = await run_sync(_answer, call, params.name, params.arguments or {}, limiter=state.threads)
             is_error = False
         except SkillPagerError as error:
             text = snippet(str(error), ERROR_CHARS)

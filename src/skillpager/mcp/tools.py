@@ -10,6 +10,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from io import StringIO
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import Field
@@ -20,8 +21,8 @@ from skillpager.library import Library, LibraryPage
 from skillpager.pages.marks import omissions_of
 from skillpager.pages.render import folder_words, notice_of, skill_tag, tag_of
 from skillpager.parsing.folder import own_folder, read_own_file
-from skillpager.parsing.lines import split_lines
 from skillpager.settings import MAX_QUERY_CHARS
+from skillpager.tokens import count_tokens
 from skillpager.types import Node, Page, SkillIndex, Style
 
 # tokens of a reply: below what any known host cuts off (Claude Code: 25,000 of its own, claude-code#10456)
@@ -109,14 +110,14 @@ class ToolCall:
     ) -> str:
         """Find skills for a task: the best ones with their chances, or that none seems to fit."""
         # arrays, which a list of tools does not need
-        from skillpager.library.routing.routes import no_fit_words, reason_words, skill_tokens
+        from skillpager.library.routing.routes import no_fit_words, reason_words
 
         route = self.library.route(query, k=k, for_model=True)
         pager = self.library.pager
         scope, most = pager.settings.scope, pager.settings.max_bytes
         lines = []
         for each in route.skills:
-            size = skill_tokens(each.skill, pager.token_counter, scope=scope, max_bytes=most)
+            size = count_tokens(each.skill.read(scope=scope, max_bytes=most), pager.token_counter)
             head = f"- {each.skill.name} ({chance_words(each.chance)}, {size:,} tokens)"
             description = snippet(each.skill.description, SEARCHED_CHARS)
             lines.append(f"{': '.join(filter(None, (head, description)))}\n  why: {reason_words(each)}\n")
@@ -152,15 +153,14 @@ class ToolCall:
     ) -> str:
         """Load the part of a skill that a task needs; without a name, of those skills that the query needs."""  # noqa: E501  it is a text for models
         query = query.strip()
+        how: dict[str, Any] = {"fill": fill or None, "force": force, "context": context}
         if not name:
             if not query or mode in ("full", "outline"):
                 raise SettingsError(
                     "Without a name load_skill makes a page for a query: say in query what you are about to "
                     "do, and leave out mode; or name a skill that list_skills shows."
                 )
-            return self._page_of_several(
-                query, budget_tokens, resend, fill=fill or None, force=force, context=context
-            )
+            return self._page_of_several(query, budget_tokens, resend, **how)
         # the other tools read on where its page ends, whoever started it
         started = self.by_user or name in self.memory.started
         likely = self.library.pager.for_draft(query) if mode in ("page", "auto") else ""
@@ -170,9 +170,7 @@ class ToolCall:
         if not index.nodes and mode != "outline":
             return "This skill has no text besides its description.\n"
         if query and mode in ("page", "auto"):
-            return self._page(
-                index, query, budget_tokens, resend, fill=fill or None, force=force, context=context
-            )
+            return self._page(index, query, budget_tokens, resend, **how)
         limit = min(budget_tokens or self.options.ceiling, self.options.ceiling)
         if mode != "outline":
             page = self.library.pager.whole(
@@ -336,7 +334,7 @@ class ToolCall:
                 f"{path[:80]!r} is not in the library: of a published skill it has the Markdown files alone."
             )
         text = read_own_file(skill.path, path) if texts is None else texts[path]
-        rows = split_lines(text)
+        rows = StringIO(text, newline="").readlines()  # `splitlines` would also split at form feeds
         first, last = 1, len(rows)
         if asked:
             match = _LINES.fullmatch(asked.strip())

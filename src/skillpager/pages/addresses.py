@@ -27,8 +27,7 @@ def find_nodes(index: SkillIndex, addresses: Sequence[str]) -> list[int]:
     """
     found: set[int] = set()
     files = {file.path for file in index.skill.files}
-    parts = [part for text in addresses for part in _split(text)]
-    if addresses and not parts:
+    if addresses and not any(map(_split, addresses)):
         raise NodeNotFoundError(
             "No node is named: write an id such as n12, a range n12-n16, lines L30-57 or a heading."
         )

@@ -18,6 +18,7 @@ from copy import copy
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from html import escape
+from io import StringIO
 from itertools import accumulate, count, groupby, pairwise
 from pathlib import Path
 
@@ -57,7 +58,6 @@ _TAG = re.compile(r"#\s?([0-9]{1,9})")
 MAX_FILES = 6  # of the folder, that a page names
 # fewer nodes than this have no gap between them
 MIN_GAP_NODES = 3
-_LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 # in style `xml`, text of a skill that could close the element of the page or open another
 _ELEMENT = re.compile(r"<(?=\s*/?\s*skill_content)", re.IGNORECASE)
 
@@ -131,7 +131,7 @@ class PageRenderer:
         here = [node for node in nodes if node.span.start_line <= last and node.span.end_line >= first]
         above = [each for node in here[:1] for span, each in self._above(node) if span.end_line < first]
         named = f"{notice_of(self.tag)}{file_mark(file.path, self.tag, file.same_as)}\n\n{''.join(above)}"
-        lines = _LINE.findall(file.text)[first - 1 : last]
+        lines = StringIO(file.text, newline="").readlines()[first - 1 : last]
         text = ("" if self.style is Style.PLAIN or not numbers else named) + "".join(lines)
         whole = tuple(n.ordinal for n in here if first <= n.span.start_line and n.span.end_line <= last)
         page = self._page([], [_Joint(text, filled=whole)], None)

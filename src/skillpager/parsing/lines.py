@@ -5,12 +5,6 @@ from bisect import bisect_right
 
 # CommonMark line endings; `str.splitlines` would also split at form feeds and U+2028
 LINE_END = re.compile(r"\r\n|\r|\n")
-_LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
-
-
-def split_lines(text: str) -> list[str]:
-    """Return the lines of `text` with their ends."""
-    return _LINE.findall(text)
 
 
 class Lines:

@@ -341,9 +341,7 @@ class _Loader(yaml.BaseLoader):
     There are no aliases, so that no document can expand beyond its own text, and few levels of nesting.
     """
 
-    def __init__(self, text: str) -> None:
-        super().__init__(text)
-        self._depth = 0
+    _depth = 0
 
     def fetch_flow_collection_start(self, token: type[yaml.Token]) -> None:
         # before the parser, because the time that the scanner takes grows with the depth

@@ -4,7 +4,6 @@ import json
 import logging
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import NamedTuple, TypeVar
 
 from skillpager.errors import SettingsError
@@ -79,9 +78,8 @@ def chat_json(
             content = content_in(answer)
             return read(json_in(content))
         except (ValueError, RecursionError) as error:
-            failure = endpoint.bad_answer(
-                error, complaint=str(error) if isinstance(error, RefusedError) else ""
-            )
+            complaint = str(error) if isinstance(error, RefusedError) else ""
+            failure = endpoint.bad_answer(error, complaint=complaint)
             logger.warning("%s (attempt %d of %d)", failure, attempt + 1, endpoint.max_retries + 1)
             correction.clear()
             if correct and content.strip() and len(content) <= MAX_REPEATED_CHARS:
@@ -98,21 +96,21 @@ def _post_in_dialect(
     JSON is asked for, and temperature 0.
     """
     sent = [{"role": said.role, "content": sendable(said.content)} for said in messages]
-    strict = {"name": schema_name, "strict": True, "schema": schema}
+    strict = {"type": "json_schema", "json_schema": {"name": schema_name, "strict": True, "schema": schema}}
     while True:
         dialect = endpoint.dialect
-        form = {"type": "json_schema", "json_schema": strict} if dialect.schema else {"type": "json_object"}
+        form = strict if "schema" in dialect else {"type": "json_object"}
         body: dict[str, object] = {"messages": sent, "response_format": form}
-        if dialect.temperature:
+        if "temperature" in dialect:
             body["temperature"] = 0
         try:
             return endpoint.post("chat", body)
         except EndpointError as error:
             complaint = error.complaint.lower()
-            if dialect.temperature and "temperature" in complaint:
-                simpler = replace(dialect, temperature=False)
-            elif dialect.schema and _NO_SCHEMA.search(complaint):
-                simpler = replace(dialect, schema=False)
+            if "temperature" in dialect and "temperature" in complaint:
+                simpler = dialect - {"temperature"}
+            elif "schema" in dialect and _NO_SCHEMA.search(complaint):
+                simpler = dialect - {"schema"}
             else:
                 raise
             logger.warning("%s; asking without that", error)

@@ -8,7 +8,6 @@ import json
 import re
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
@@ -36,14 +35,6 @@ class EndpointError(Exception):
         super().__init__(message)
         self.retryable = retryable
         self.complaint = complaint
-
-
-@dataclass(frozen=True, slots=True)
-class Dialect:
-    """Whether an endpoint gets a JSON schema for the answer, and is asked for temperature 0."""
-
-    schema: bool = True
-    temperature: bool = True
 
 
 class Endpoint:
@@ -80,7 +71,7 @@ class Endpoint:
         self.model = model
         self.address = _checked_address((base_url or OPENAI_BASE_URL).strip(), purpose)
         self.max_retries = max_retries
-        self.dialect = Dialect()
+        self.dialect = frozenset({"schema", "temperature"})  # what requests ask for and it supports
         self.tokens = 0
         self._api_key = _checked_key(api_key, key_variable)
         self._key_source = f"the key is read from {key_variable}, else from OPENAI_API_KEY"
@@ -126,9 +117,7 @@ class Endpoint:
 
     def bad_answer(self, reason: object, *, complaint: str = "") -> EndpointError:
         """Return the failure of an answer that came but cannot be used."""
-        failure = self._passing(f"gave a bad answer: {self._scrubbed(str(reason))}")
-        failure.complaint = complaint
-        return failure
+        return self._passing(f"gave a bad answer: {self._scrubbed(str(reason))}", complaint)
 
     @cached_property
     def _client(self) -> "OpenAI":
@@ -149,8 +138,8 @@ class Endpoint:
                 "check the proxy and certificate variables of the environment"
             ) from None
 
-    def _passing(self, what: str) -> EndpointError:
-        return EndpointError(f"the endpoint {self.address} {what}", retryable=True)
+    def _passing(self, what: str, complaint: str = "") -> EndpointError:
+        return EndpointError(f"the endpoint {self.address} {what}", retryable=True, complaint=complaint)
 
     def _refused(self, error: "APIStatusError") -> EndpointError:
         """Return the failure of a request that was answered with an error status."""

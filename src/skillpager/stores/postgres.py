@@ -16,7 +16,7 @@ from typing import Any
 
 from skillpager.errors import SettingsError, StoreError, require_extra
 from skillpager.settings import hide_secrets, store_fault
-from skillpager.stores.sql import COLUMNS, Row, SqlStore
+from skillpager.stores.sql import BUSY_TIMEOUT, COLUMNS, Row, SqlStore
 from skillpager.types import PublishedSkill
 
 for _package in ("psycopg", "psycopg_pool"):
@@ -37,8 +37,6 @@ Version = tuple[int, int]
 
 # connections of a process that its threads use in turns; most pages come from memory and need none
 POOL_SIZE = 4
-# seconds to wait for a lock of another session
-LOCK_TIMEOUT = 30.0
 # seconds to wait for a connection: a page must not wait for a whole failover
 PATIENCE = 5.0
 # Where the address does not say it: a dead host is noticed within a minute.
@@ -118,7 +116,7 @@ class PostgresStore(SqlStore):
     max_bytes: int | None = None
 
     def __init__(
-        self, address: str, *, busy_timeout: float = LOCK_TIMEOUT, patience: float = PATIENCE
+        self, address: str, *, busy_timeout: float = BUSY_TIMEOUT, patience: float = PATIENCE
     ) -> None:
         self._address, self._busy_timeout, self._patience = address, busy_timeout, patience
         self._options = _read_address(address)

@@ -42,6 +42,7 @@ Row = tuple[Any, ...]
 # The last byte is the version of the format; raise it together with `indexing.FORMAT_VERSION`.
 MAGIC = b"SkPgIdx\x02"
 LENGTH_BYTES = 8
+BUSY_TIMEOUT = 30.0  # seconds to wait for a lock of another process or session
 FILE_PLACE = 6  # in the values of a node, the ordinal of its file
 
 # columns of the table of indexes, but for its `id` and `data`, in types that SQLite and PostgreSQL know
@@ -179,9 +180,8 @@ class SqlStore(ABC):
 
     def remove(self, keys: Sequence[str]) -> int:
         """Delete entries; return how many there were."""
-        return len(
-            self._write(*(("DELETE FROM indexes WHERE key = ? RETURNING key", (key,)) for key in keys))
-        )
+        statement = "DELETE FROM indexes WHERE key = ? RETURNING key"
+        return len(self._write(*((statement, (key,)) for key in keys)))
 
     def evict(self, max_bytes: int) -> list[str]:
         """Delete the oldest entries until `max_bytes` suffice; return their keys in that order."""

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from skillpager.errors import StoreError
 from skillpager.files import make_private_folder
-from skillpager.stores.sql import COLUMNS, DamagedEntry, Row, SqlStore
+from skillpager.stores.sql import BUSY_TIMEOUT, COLUMNS, DamagedEntry, Row, SqlStore
 
 logger = logging.getLogger(__name__)
 
@@ -27,8 +27,6 @@ VERSION = 3
 TABLE = f"CREATE TABLE indexes (id INTEGER PRIMARY KEY AUTOINCREMENT, {COLUMNS}, data BLOB NOT NULL)"
 # about 5,000 skills of 100 nodes at 384 dimensions
 DEFAULT_MAX_BYTES = 1024**3
-# seconds to wait for a lock of another process
-BUSY_TIMEOUT = 30.0
 
 # The last three: our statements fit the tables that we made, so these are not those tables any more.
 _DAMAGE = (

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from skillpager.bench.data.folder import BenchFolder
 
 EVIDENCE = "evidence"
-# measures are percentages
-MAX_POINTS = 100
 # headings of what `summarise` returns; intervals draw skills
 SUMMARY = (
     *("method", "queries", "suff. %", "95 % CI", "coverage %", "recall %", "AP %", "nDCG %"),
@@ -202,8 +200,8 @@ def compare(
     Examples:
       skillpager bench compare results run
     """
-    if not 0 <= tolerance <= MAX_POINTS:  # nan is neither
-        raise SettingsError(f"--tolerance is {tolerance:g}: give points from 0 to {MAX_POINTS}.")
+    if not 0 <= tolerance <= 100:  # measures are percentages; nan is neither
+        raise SettingsError(f"--tolerance is {tolerance:g}: give points from 0 to 100.")
     from skillpager.bench.report.compare import compare_runs, open_results
 
     rows = compare_runs(open_results(run), open_results(published), tolerance=tolerance)

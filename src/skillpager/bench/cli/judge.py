@@ -212,8 +212,7 @@ def _print_judging(run: "BenchFolder", judging: "Judging") -> None:
     from skillpager.bench.run.learned import LEARNED, trained_note
 
     learned = run.entry(LEARNED)
-    seen = {method: learned[method] for method in judging.judgments if method in learned}
-    if seen:
+    if seen := {method: learned[method] for method in judging.judgments if method in learned}:
         warn(trained_note(seen, len(run.skills())))
     rows = []
     for method, records in judging.judgments.items():

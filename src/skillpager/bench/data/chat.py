@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -42,11 +41,10 @@ def ask_all(
     run stops are awaited, so that no paid answer is lost. `progress` is called in the calling thread.
     """
     asked: Asked[Item] = Asked()
-    halt = threading.Event()
 
     def ask_one(item: Item) -> EndpointError | Literal["done"] | None:
         """Return the failure, or None if a stop came first."""
-        if halt.is_set():
+        if asked.stopped:
             return None
         try:
             ask_about(item)
@@ -55,7 +53,6 @@ def ask_all(
                 return error
             # key, quota or address: all others would fail, too
             asked.stopped = str(error)
-            halt.set()
             return None
         return "done"
 
@@ -70,12 +67,11 @@ def ask_all(
                     asked.failures.append((item, str(outcome)))
                     # a refusal says nothing about the next question
                     in_a_row += not outcome.complaint
-                    if in_a_row == MAX_FAILURES_IN_A_ROW and not halt.is_set():
+                    if in_a_row == MAX_FAILURES_IN_A_ROW and not asked.stopped:
                         asked.stopped = f"{in_a_row} failures in a row, the last: {outcome}"
-                        halt.set()
                 progress(number, len(items))
         except BaseException:
-            halt.set()
+            asked.stopped = "it was interrupted"
             raise
     return asked
 

@@ -5,7 +5,7 @@ The package has the project's own annotations without the documents, which `fetc
 
 import hashlib
 import logging
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from importlib.resources import files
@@ -35,7 +35,6 @@ logger = logging.getLogger(__name__)
 DOCUMENT, ANNOTATION, SHORT, MANIFEST = ".md", ".ann.json", ".short.json", "manifest.json"
 # annotations of a skill of several files, in the folder beside it that has its name
 FOLDER_ANNOTATION = ".mf.json"
-ANNOTATOR = "annotator"
 
 PURPOSE = "`bench data fetch`"
 GITHUB_RAW = "https://raw.githubusercontent.com"
@@ -193,7 +192,7 @@ def read_evidence(
         for query in (query for part in asked if part for query in part.queries):
             fields = asdict(query)
             fields["angle"] = fields.pop("style") or query.angle
-            queries.append(QueryRecord(skill=note.skill, origin=ANNOTATOR, **fields))
+            queries.append(QueryRecord(skill=note.skill, origin="annotator", **fields))
     if short and not queries:
         raise BenchError(f"{folder} holds no short queries (*{SHORT}): see docs/measured.md.")
     return skills, queries
@@ -325,15 +324,15 @@ def check_ranges(file: Path, ranges: Mapping[str, Iterable[LineRange]], *, docum
                 )
 
 
-def _find_documents(source: Path, wanted: Collection[str]) -> dict[str, Path]:
-    """Return by SHA-256 those of the Markdown files below a folder that are wanted."""
+def _find_documents(source: Path) -> dict[str, Path]:
+    """Return the Markdown files below a folder by SHA-256."""
     if not source.is_dir():
         raise BenchError(f"{source} is not a folder: name one that holds the documents, such as a clone.")
-    found: dict[str, Path] = {}
-    for path in source.rglob(f"*{DOCUMENT}"):
-        if path.is_file() and path.stat().st_size <= MAX_SKILL_BYTES:
-            found.setdefault(hashlib.sha256(path.read_bytes()).hexdigest(), path)
-    return {digest: path for digest, path in found.items() if digest in wanted}
+    return {
+        hashlib.sha256(path.read_bytes()).hexdigest(): path
+        for path in source.rglob(f"*{DOCUMENT}")
+        if path.is_file() and path.stat().st_size <= MAX_SKILL_BYTES
+    }
 
 
 def fetch_documents(
@@ -346,7 +345,7 @@ def fetch_documents(
     repositories, documents are found below it by their SHA-256, without a network. `progress` is called with
     the documents done or missing, and all documents.
     """
-    found = None if source is None else _find_documents(source, {record.sha256 for record in entries})
+    found = None if source is None else _find_documents(source)
     pooch = require_extra("pooch", extra="bench", purpose=PURPOSE)
     requests = require_extra("requests", extra="bench", purpose=PURPOSE)
     # it reports each file on stderr

@@ -8,6 +8,7 @@
 Records are appended as they come; a line cut short is dropped, with a warning, when the file is read again.
 """
 
+import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -27,7 +28,7 @@ from skillpager.bench.data.records import (
     SkillRecord,
     read_json,
     read_records,
-    records_digest,
+    to_jsonl,
     write_records,
 )
 from skillpager.errors import BenchError
@@ -38,11 +39,8 @@ from skillpager.parsing.skill import read_skill, skill_from_files
 from skillpager.types import Skill
 
 SKILLS, QUERIES, NODES = "skills.jsonl", "queries.jsonl", "nodes.jsonl"
-JSONL_FILES = f"*{JSONL}"
 # entry of the manifest
 DATA = "data"
-# subset of skills that are not of a published source
-SUBSET = "own"
 
 
 class BenchFolder:
@@ -87,7 +85,7 @@ class BenchFolder:
 
     def methods(self) -> list[str]:
         """Return the labels of the methods that have selections, sorted."""
-        return _labels((self.path / "selections").glob(JSONL_FILES))
+        return _labels((self.path / "selections").glob(f"*{JSONL}"))
 
     def judges(self) -> list[str]:
         """Return the ids of the judges that have judged something, sorted."""
@@ -95,7 +93,7 @@ class BenchFolder:
 
     def judged_methods(self, judge: str) -> list[str]:
         """Return the labels of the methods that a judge has judged, sorted."""
-        return _labels((self.path / "judgments" / file_name(judge)).glob(JSONL_FILES))
+        return _labels((self.path / "judgments" / file_name(judge)).glob(f"*{JSONL}"))
 
     def find_judge(self, name: str) -> str:
         """Return the judge of that id, or the only one whose id begins so, such as `llm`."""
@@ -196,7 +194,7 @@ def read_skills(paths: Sequence[Path]) -> list[SkillRecord]:
                     name=skill.name,
                     description=skill.description,
                     files=tuple((file.path, file.text) for file in skill.files),
-                    subset=SUBSET,
+                    subset="own",  # not of a published source
                     source={name: value for name, value in source.items() if value},
                 )
             )
@@ -262,7 +260,7 @@ def data_entry(skills: Sequence[SkillRecord], queries: Sequence[QueryRecord]) ->
     return {
         "skills": len(skills),
         "queries": len(queries),
-        "skills_sha256": records_digest(skills),
-        "queries_sha256": records_digest(queries),
+        "skills_sha256": hashlib.sha256(to_jsonl(skills)).hexdigest(),
+        "queries_sha256": hashlib.sha256(to_jsonl(queries)).hexdigest(),
         "version": version("skillpager"),
     }

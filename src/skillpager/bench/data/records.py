@@ -145,11 +145,6 @@ def expand(ranges: Iterable[LineRange]) -> set[int]:
     return {line for first, last in ranges for line in range(first, last + 1)}
 
 
-def records_digest(records: Iterable[Record]) -> str:
-    """Return the SHA-256 of the JSONL file that holds the records, hexadecimal."""
-    return hashlib.sha256(to_jsonl(records)).hexdigest()
-
-
 def words_sha256(text: str) -> str:
     """Return the SHA-256 of the words of a document, hexadecimal: without front matter and white space.
 

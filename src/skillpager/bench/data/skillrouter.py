@@ -73,9 +73,7 @@ class Relevance:
     task_type: str = ""  # `clean`, `mixed` or `generic_only`
 
 
-def draw_skills(
-    folder: Path, *, pool_skills: int = POOL_SKILLS, seed: int = SEED
-) -> tuple[list[SkillRecord], JsonObject]:
+def draw_skills(folder: Path, *, pool_skills: int = POOL_SKILLS) -> tuple[list[SkillRecord], JsonObject]:
     """Return all ground-truth skills with a body and a sample of the pool; and how they were drawn.
 
     The ground truth comes first; each of the two is sorted by id. The second value is for the manifest.
@@ -86,13 +84,13 @@ def draw_skills(
             ids[record.prefix].add(record.skill_id)
 
     def rank(skill_id: str) -> bytes:
-        return hashlib.sha256(f"{seed}\n{skill_id}".encode()).digest()
+        return hashlib.sha256(f"{SEED}\n{skill_id}".encode()).digest()
 
     sizes = {name: len(ids[name]) for name in NAMESPACES}
     shares = allocate(pool_skills, sizes)
     chosen = ids[GROUND_TRUTH].union(*(sorted(ids[name], key=rank)[: shares[name]] for name in NAMESPACES))
     drawn = [_skill(record) for record in _read_parts(folder) if record.skill_id in chosen]
-    details: JsonObject = {"dataset": DATASET, "partition": PARTITION, "seed": seed}
+    details: JsonObject = {"dataset": DATASET, "partition": PARTITION, "seed": SEED}
     details |= {"namespaces": sizes, "allocation": shares}
     return sorted(drawn, key=lambda skill: (skill.subset, skill.id)), details
 
@@ -106,9 +104,8 @@ def allocate(total: int, sizes: Mapping[str, int]) -> dict[str, int]:
     if total >= available:
         return dict(sizes)
     shares = {name: total * size // available for name, size in sizes.items()}
-    remainders = {name: total * size % available for name, size in sizes.items()}
     left = total - sum(shares.values())
-    for name in sorted(remainders, key=lambda name: -remainders[name])[:left]:
+    for name in sorted(sizes, key=lambda name: -(total * sizes[name] % available))[:left]:
         shares[name] += 1
     return shares
 
@@ -151,9 +148,8 @@ def read_tasks(folder: Path) -> list[tuple[Task, Relevance]]:
         if not (folder / name).is_file():
             raise BenchError(f"{folder} has no {name} of {DATASET}: download it.")
     relevance = read_json(folder / RELEVANCE, dict[str, Relevance])
-    tasks = [(task, relevance.get(task.task_id)) for task in read_records(folder / TASKS, Task)]
     return [
         (task, entry)
-        for task, entry in tasks
-        if not task.excluded and entry is not None and entry.task_type != GENERIC
+        for task in read_records(folder / TASKS, Task)
+        if (entry := relevance.get(task.task_id)) and not task.excluded and entry.task_type != GENERIC
     ]

@@ -123,8 +123,7 @@ def compare_judges(folder: BenchFolder, judge: str, reference: str) -> dict[str,
             f"{judge} and {reference} have judged no context in common in {folder.path}: import the answers "
             "with `skillpager bench judge --import`."
         )
-    columns = ["method", "query", "context", "reference", "rated", "pattern"]
-    frame = pd.DataFrame(rows, columns=columns)
+    frame = pd.DataFrame(rows, columns=["method", "query", "context", "reference", "rated", "pattern"])
     once = frame.drop_duplicates(["query", "context"])
     parts = {ALL: once}
     # unanimous votes first

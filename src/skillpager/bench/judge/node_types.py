@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from skillpager.bench.data.records import NodeRecord, SkillRecord, TypedRange
 from skillpager.bench.judge.agreement import Agreement, measure_agreement
 from skillpager.parsing.lines import LINE_END
-from skillpager.types import Fragment, NodeType
+from skillpager.types import NodeType
 
 
 def types_by_line(ranges: Iterable[TypedRange]) -> dict[int, NodeType]:
@@ -29,12 +29,6 @@ def label_text(text: str, start_line: int, by_line: Mapping[int, NodeType]) -> N
         if line.strip() and number in by_line:
             votes[by_line[number]] += len(line.strip())
     return votes.most_common(1)[0][0] if votes else None
-
-
-def label_fragments(fragments: Iterable[Fragment], ranges: Iterable[TypedRange]) -> list[NodeType | None]:
-    """Return the annotator's type of each fragment of the annotated file, None for none."""
-    by_line = types_by_line(ranges)
-    return [label_text(fragment.text, fragment.span.start_line, by_line) for fragment in fragments]
 
 
 @dataclass(frozen=True, slots=True)

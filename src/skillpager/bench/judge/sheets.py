@@ -36,12 +36,11 @@ def export_cases(cases: Mapping[str, Case], sheet: Path) -> None:
     """Write cases without labels for others to judge, in an order that reveals neither method nor skill."""
     if sheet.exists():
         raise BenchError(f"{sheet} exists, and it may hold answers: name another file, or remove it.")
-    texts = {
-        digest: (case.skill.name, case.skill.description, case.query.query, case.context)
+    rows = [
+        (digest, case.skill.name, case.skill.description, case.query.query, case.context)
         for digest, case in sorted(cases.items(), key=lambda item: drawn_digest(item[0]))
-    }
-    frame = pd.DataFrame.from_dict(texts, orient="index", columns=list(COLUMNS))
-    frame.insert(0, "case", frame.index)
+    ]
+    frame = pd.DataFrame(rows, columns=["case", *COLUMNS])
     safe = frame.map(lambda cell: f"'{cell}" if _FORMULA.match(cell) else cell)
     text = safe.assign(label="", note="").to_csv(index=False, lineterminator="\r\n")
     write_file(sheet, "\ufeff" + text)

@@ -23,7 +23,7 @@ from skillpager.bench.judge.judges import Case, Judge, Verdict
 from skillpager.bench.judge.sheets import SUFFICIENT, read_answers
 from skillpager.errors import BenchError, SettingsError
 from skillpager.library.discovery import Progress, no_progress
-from skillpager.remote.chat import Message, chat_json
+from skillpager.remote.chat import Message, chat_json, object_schema
 from skillpager.remote.endpoint import Endpoint
 
 VOTES = 3  # paper §4.2
@@ -39,13 +39,7 @@ Answer with one JSON object and nothing else: {"reason": "…", "sufficient": tr
 
 SYSTEM_PROMPT = f"{CRITERION}\n\n{ANSWER_FORM}"
 
-ANSWER_SCHEMA = {
-    "type": "object",
-    "properties": {"reason": {"type": "string"}, "sufficient": {"type": "boolean"}},
-    "required": ["reason", "sufficient"],
-    "additionalProperties": False,
-}
-
+ANSWER_SCHEMA = object_schema(reason={"type": "string"}, sufficient={"type": "boolean"})
 PROMPT_DIGEST = hashlib.sha256(json.dumps([SYSTEM_PROMPT, ANSWER_SCHEMA]).encode()).hexdigest()[:12]
 
 

@@ -118,8 +118,7 @@ def _at_equal_tokens(
     """Return what is compared at equal tokens, and the difference of areas in points; None without curves."""
     # the paper's λ is the default
     labels = [claim[name].replace("mmr@lambda=0.7", "mmr") for name in ("first", "second")]
-    found = [filling_curve(curves, label) for label in labels]
-    first, second = found
+    first, second = (filling_curve(curves, label) for label in labels)
     if claim["measure"] != SUFFICIENCY.name or first is None or second is None or first is second:
         return None
     both = first.rows.assign(gap=first.rows["area"] - second.rows["area"]).dropna()

@@ -208,7 +208,7 @@ def budget_figure(results: Results) -> Picture | None:
     base = filling_curve(curves, results.baseline)
     ranked = sorted((curve for curve in curves if curve.fills), key=lambda curve: curve is not base)
     looks = dict(zip((curve.method for curve in ranked), LINES, strict=False))
-    low, *_, high = (100 * share for share in curves[0].shares)
+    low, *_, high = 100 * curves[0].points.index
     areas = {curve.method: f"{100 * curve.rows['area'].mean():.1f}" for curve in curves}
     with new_figure(4.2) as figure:
         axes = figure.add_subplot()
@@ -221,7 +221,7 @@ def budget_figure(results: Results) -> Picture | None:
             spent = curve.points["used"] >= MIN_USED * 100 * curve.points.index
             axes.plot(100 * curve.points.index, curve.points["sufficiency"].where(spent), **look)
         axes.set(xlabel="Budget (% of the skill's tokens)", ylabel=AXIS, ylim=(0, 101.5))
-        axes.set_xticks([100 * share for share in curves[0].shares])
+        axes.set_xticks(100 * curves[0].points.index)
         axes.grid()
         figure.legend(*axes.get_legend_handles_labels(), loc="outside upper center", ncols=3)
         return save(

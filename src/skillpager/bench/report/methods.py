@@ -119,17 +119,11 @@ class Curve:
     @property
     def fills(self) -> bool:
         """Whether its pages use the budgets, so that it can be compared with others at equal tokens."""
-        return float(self.points["used"].sum()) >= MIN_USED * 100 * sum(self.shares)
+        return float(self.points["used"].sum()) >= MIN_USED * 100 * float(sum(self.points.index))
 
-    @property
-    def shares(self) -> tuple[float, ...]:
-        """The budgets."""
-        return tuple(self.points.index)
-
-    def area(self, *, by_skill: bool = False) -> Interval:
+    def area(self) -> Interval:
         """Return the mean sufficiency over budgets by the trapezoid rule, percent, with its interval."""
-        clusters = list(self.rows["skill"]) if by_skill else None
-        return bootstrap(self.rows["area"], clusters=clusters).scaled(100)
+        return bootstrap(self.rows["area"]).scaled(100)
 
 
 def read_curves(results: Results) -> list[Curve]:

@@ -19,8 +19,6 @@ from skillpager.bench.report.tables import MISSING, Table
 from skillpager.bench.run.methods import SUITES
 from skillpager.files import write_file
 
-TEMPLATES = Path(__file__).parent / "templates"
-
 Block = Table | Picture
 # title of a table or figure, its maker, and the suite without which it is missing, or the reason in words
 Part = tuple[str, Callable[[Results], Block | None], str]
@@ -99,7 +97,7 @@ def write_report(
                 rows = block.rows.assign(Note=note) if note else block.rows
                 files[f"tables/{block.name}.csv"] = replace(block, rows=rows).to_csv().encode()
     environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(TEMPLATES),
+        loader=jinja2.PackageLoader(__package__),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,

@@ -361,7 +361,7 @@ def matched_budgets(results: Results) -> Table | None:
             for key, name in columns.items():
                 line[f"Budget of {100 * float(str(share)):.0f} %: {name}"] = float(point[key])
         lines.append(line)
-    low, *_, high = (100 * share for share in curves[0].shares)
+    low, *_, high = 100 * curves[0].points.index
     return Table(
         "matched-budgets",
         "Equal budgets: sufficiency when every method may spend the same share of a skill's tokens",

@@ -182,8 +182,7 @@ def select_all(
 def _selection(
     page: Page, query: QueryRecord, label: str, pool_tokens: int, seconds: float
 ) -> SelectionRecord:
-    if page.selection is None:
-        raise ValueError("a page fault is no selection")
+    assert page.selection is not None, "a page fault is no selection"
     picks, skipped = page.selection.picks, page.selection.skipped
     return SelectionRecord(
         query=query.id,

@@ -20,7 +20,7 @@ export async function ask(path, { body, signal } = {}) {
     const answer = await send(path, body, signal, given);
     if (answer.ok) return answer.json();
     if (answer.status === 401) await askToken(given);
-    else if (answer.status === 503 && tries < BUSY_TRIES) await pause(BUSY_WAIT);
+    else if (answer.status === 503 && tries < BUSY_TRIES) await new Promise((resolve) => { setTimeout(resolve, BUSY_WAIT); });
     else throw new Problem(await detail(answer));
   }
 }
@@ -71,8 +71,4 @@ async function detail(answer) {
   } catch {
     return `The service answered with status ${answer.status}.`;
   }
-}
-
-function pause(milliseconds) {
-  return new Promise((resolve) => { setTimeout(resolve, milliseconds); });
 }

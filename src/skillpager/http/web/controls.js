@@ -57,7 +57,7 @@ export class Controls {
     // the list offers names that hold what is typed: typing replaces the name that is there
     field.addEventListener("focus", () => field.select());
     field.addEventListener("blur", () => { field.value = store.state.skill; });
-    byId("strategy").addEventListener("change", (event) => this.#choose(event.target.value));
+    byId("strategy").addEventListener("change", (event) => store.set({ strategy: event.target.value, step: null }));
     byId("argument").addEventListener("change", (event) => {
       const name = byId("strategy").value;
       const argument = event.target.value.trim();
@@ -77,7 +77,10 @@ export class Controls {
     this.strategies = strategies;
     this.names = skills.map(({ name }) => name);
     byId("skill-names").replaceChildren(...skills.map(({ name, description }) => el("option", { value: name }, snippet(description, 80))));
-    byId("strategy").replaceChildren(...strategyOptions(strategies));
+    // an unavailable one says why
+    byId("strategy").replaceChildren(...strategies.map(({ name, problem }) => (
+      el("option", { value: name, disabled: problem !== null, title: problem }, name)
+    )));
   }
 
   /** Set the ranges of the limits to the size of the skill. @param {{nodes: any[], full_tokens: number}} outline */
@@ -132,11 +135,6 @@ export class Controls {
     return found.length === 1 ? found[0] : typed;
   }
 
-  #choose(name) {
-    const argument = this.strategies.find((each) => each.name === name)?.argument;
-    this.store.set({ strategy: argument?.required && argument.sample ? `${name}:${argument.sample}` : name, step: null });
-  }
-
   #knob(name) {
     const { label, title, least, most, step, start } = KNOBS[name];
     const range = el("input", { type: "range", id: name, min: least, max: most, step, value: start });
@@ -164,11 +162,6 @@ export class Controls {
 function splitStrategy(strategy) {
   const [name, ...rest] = strategy.split(":");
   return [name, rest.join(":")];
-}
-
-/** Return an option for every strategy; an unavailable one says why. @param {any[]} strategies */
-export function strategyOptions(strategies) {
-  return strategies.map(({ name, problem }) => el("option", { value: name, disabled: problem !== null, title: problem }, name));
 }
 
 function showKnob(name, { range, output, reset }, value, heeded) {

@@ -85,7 +85,7 @@ export class DocumentView {
   #file(path, named) {
     const parts = [...this.outline.headings, ...this.outline.nodes].filter((part) => part.file === path);
     parts.sort((one, other) => one.start_line - other.start_line);
-    const items = parts.map((part) => part.id ? this.#node(part) : headingElement(part));
+    const items = parts.map((part) => part.id ? this.#node(part) : el(`h${part.level}`, { "data-heading": part.level }, part.title));
     this.items.push(...items);
     return el(
       "article", { class: "file", "data-path": path, "aria-label": path },
@@ -138,8 +138,4 @@ export class DocumentView {
 /** Return the label of a node: its pick's number and its type. */
 function label(type, rank) {
   return rank === undefined ? `${typeName(type)}, filled in` : `${rank + 1} ${typeName(type)}`;
-}
-
-function headingElement({ level, title }) {
-  return el(`h${level}`, { "data-heading": level }, title);
 }

@@ -1,13 +1,11 @@
 /** Stretches of the document that are not on the page: each can be folded. */
 
 import { el } from "./dom.js";
-import { counted, typeName } from "./words.js";
+import { counted, lines, typeName } from "./words.js";
 
 /** The gaps of the document, and their bars. */
 export class Gaps {
-  constructor() {
-    this.gaps = [];
-  }
+  gaps = [];
 
   /** Remove all bars, and show all folded items. */
   clear() {
@@ -61,11 +59,11 @@ function makeBar(run, nodes) {
   const first = Math.min(...inside.map((node) => node.start_line));
   const last = Math.max(...inside.map((node) => node.end_line));
   const types = [...new Set(inside.map((node) => typeName(node.type)))];
-  const place = first === last ? `L${first}` : `L${first}–${last}`;
-  const button = el("button", { type: "button", "aria-expanded": "true", title: `Left out: ${types.join(", ")}` });
+  const place = lines({ start_line: first, end_line: last });
+  const said = `${place} · ${counted(ids.length, "part")} · ${counted(tokens, "token")} left out`;
+  const button = el("button", { type: "button", "aria-expanded": "true", title: `Left out: ${types.join(", ")}` }, said);
   const bar = el("div", { class: "gap" }, button);
   run[0].before(bar);
-  button.append(`${place} · ${counted(ids.length, "part")} · ${counted(tokens, "token")} left out`);
   return { bar, button };
 }
 

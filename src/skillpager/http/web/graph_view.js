@@ -41,7 +41,6 @@ export class GraphView {
     this.hidden = new Set();
     this.lit = null;
     this.current = null;
-    this.graph = { nodes: [], edges: [] };
     this.canvas = el("canvas", {
       tabindex: 0, role: "application", "aria-describedby": "graph-told", "aria-label": "Graph of the parts",
     });

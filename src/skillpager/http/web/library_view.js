@@ -1,7 +1,7 @@
 /** The library: the skills that a query needs, with their chances and reasons, and one page from them. */
 
 import { el } from "./dom.js";
-import { copy } from "./side.js";
+import { pageHead } from "./side.js";
 import { chanceWords, counted, notCovered, percent, snippet, sureness } from "./words.js";
 
 const MOST_TERMS = 6;
@@ -75,13 +75,7 @@ export class LibraryView {
 
   #pageOf(answer) {
     const { text, parts } = answer;
-    const about = answer.tokens_exact ? "" : "about ";
-    const button = el("button", { type: "button", id: "copy-library-page" }, "Copy page");
-    button.addEventListener("click", () => copy(text, button));
-    const head = el(
-      "div", { class: "page-head" }, `Text for the agent: ${about}${counted(answer.tokens, "token")}`,
-      el("span", { class: "spacer" }), button,
-    );
+    const head = pageHead(answer, "copy-library-page");
     if (parts.length < 2) return [el("h2", {}, "Page"), head, ...parts.map((part) => this.#partHead(part)), textOf(text)];
     return [el("h2", {}, "Page"), head, ...parts.map((part) => el(
       "article", { class: "skill-part", "aria-label": `Part of ${part.name}` }, this.#partHead(part), textOf(part.page.text),
@@ -91,11 +85,10 @@ export class LibraryView {
   #partHead(part) {
     const { tokens, full_tokens: full, complete } = part.page;
     const share = complete ? "the whole skill" : `${percent(1 - tokens / Math.max(1, full))} saved`;
-    const open = el("button", { type: "button", class: "quiet", onclick: () => this.open(part.name) }, "Open");
-    open.setAttribute("aria-label", `Open ${part.name}`);
+    const attributes = { type: "button", class: "quiet", "aria-label": `Open ${part.name}`, onclick: () => this.open(part.name) };
     return el(
       "header", {}, el("strong", {}, part.name),
-      el("span", {}, `${counted(tokens, "token")} · ${share}${sureness(part.page)}`), el("span", { class: "spacer" }), open,
+      el("span", {}, `${counted(tokens, "token")} · ${share}${sureness(part.page)}`), el("span", { class: "spacer" }), el("button", attributes, "Open"),
     );
   }
 }
@@ -124,14 +117,9 @@ function verdict(answer) {
 
 function reason(routed) {
   if (!routed) return "";
-  const reasons = [];
-  if (routed.terms.length) {
-    const fields = routed.fields.join(", ").replace(/, ([^,]*)$/, " and $1");
-    reasons.push(`${routed.terms.slice(0, MOST_TERMS).join(", ")} in its ${fields}`);
-  } else {
-    reasons.push("phrases of its description");
-  }
-  return reasons.join("; ");
+  if (!routed.terms.length) return "phrases of its description";
+  const fields = routed.fields.join(", ").replace(/, ([^,]*)$/, " and $1");
+  return `${routed.terms.slice(0, MOST_TERMS).join(", ")} in its ${fields}`;
 }
 
 const textOf = (text) => el("pre", { class: "library-text", tabindex: 0 }, text);

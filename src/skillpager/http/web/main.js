@@ -8,7 +8,7 @@ import { GraphView } from "./graph_view.js";
 import { LibraryView } from "./library_view.js";
 import { boundedStep, Picks } from "./picks.js";
 import { litAt, readPage } from "./reading.js";
-import { copy, showSide, showSummary, showText } from "./side.js";
+import { copy, showSummary, showText } from "./side.js";
 import { readHash, Store, writeHash } from "./state.js";
 import { startTheme } from "./theme.js";
 import { coverage } from "./words.js";
@@ -45,7 +45,7 @@ async function start() {
   controls.offer(found, strategies);
   libraryView.name(leftOut);
   if (!found.length) throw new Problem("The service offers no skills: start it with a folder of skills.");
-  store.listen((changed) => run(() => update(changed)));
+  store.listener = (changed) => run(() => update(changed));
   if (store.state.skill) await update(new Set(Object.keys(store.state)));
   else store.set({ skill: found[0].name });
 }
@@ -113,52 +113,45 @@ async function loadSkill() {
 
 async function loadPage() {
   stale.page = false;
-  const { state } = store;
-  byId("status").textContent = "";
-  if (!state.query) {
-    pages.stop();
-    showReading(null);
-    return;
-  }
-  document.body.setAttribute("aria-busy", "true");
-  const asked = pages.run((signal) => ask("/v1/page", { body: question(state.strategy), signal }));
-  const page = await asked.catch((error) => {
-    showReading(null);
-    throw error;
-  });
+  const { skill, step } = store.state;
+  const page = await answerTo("/v1/page", { skill, explain: true }, pages, () => showReading(null));
   if (!page) return;
-  document.body.removeAttribute("aria-busy");
   showReading(readPage(page, known.outline));
   const first = known.reading.picks[0]?.nodes[0];
-  if (first && state.step === null && document.activeElement !== byId("query")) documentView.reveal(first);
+  if (first && step === null && document.activeElement !== byId("query")) documentView.reveal(first);
   byId("status").textContent = byId("side-line").textContent;
 }
 
 async function loadLibrary() {
   stale.library = false;
+  const answer = await answerTo("/v1/ask", {}, libraries, () => libraryView.show(null));
+  if (answer) byId("status").textContent = libraryView.show(answer);
+}
+
+/**
+ * Return the answer to the query; null without a query, or when a later request has taken this one's place.
+ * @param {string} path
+ * @param {object} more Fields of the request besides query, strategy and limits.
+ * @param {Latest} latest
+ * @param {() => void} showNone Called if there is no query, or no answer to it.
+ */
+async function answerTo(path, more, latest, showNone) {
   const { query, strategy } = store.state;
   byId("status").textContent = "";
   if (!query) {
-    libraries.stop();
-    libraryView.show(null);
-    return;
+    latest.stop();
+    showNone();
+    return null;
   }
   document.body.setAttribute("aria-busy", "true");
-  const body = { query, strategy, ...controls.heeded(strategy) };
-  const asked = libraries.run((signal) => ask("/v1/ask", { body, signal }));
+  const body = { ...more, query, strategy, ...controls.heeded(strategy) };
+  const asked = latest.run((signal) => ask(path, { body, signal }));
   const answer = await asked.catch((error) => {
-    libraryView.show(null);
+    showNone();
     throw error;
   });
-  if (!answer) return;
-  document.body.removeAttribute("aria-busy");
-  byId("status").textContent = libraryView.show(answer);
-}
-
-/** Return the body of a request for a page. @param {string} strategy */
-function question(strategy) {
-  const { skill, query } = store.state;
-  return { skill, query, strategy, explain: true, ...controls.heeded(strategy) };
+  if (answer) document.body.removeAttribute("aria-busy");
+  return answer;
 }
 
 function showReading(reading) {
@@ -174,7 +167,7 @@ function show() {
   const { reading } = known;
   const { fold, side, view } = store.state;
   const step = reading && store.state.step !== null ? boundedStep(store.state.step, reading.picks.length) : null;
-  if (reading) showSide(side);
+  if (reading) showTab(byId("side-tabs"), side);
   byId("fold").hidden = !reading || view !== "document";
   byId("fold").textContent = fold ? "Show what is left out" : "Fold what is left out";
   documentView.show(reading, step, fold);

@@ -18,7 +18,6 @@ export class Picks {
     this.part = el("div");
     this.stepper = new Stepper(actions.step);
     this.list = el("ol", { class: "picks" });
-    this.rows = [];
   }
 
   /**

@@ -1,6 +1,6 @@
 /** The side panel of the explorer: the numbers of the page, and its text. */
 
-import { byId, el, showTab } from "./dom.js";
+import { byId, el } from "./dom.js";
 import { chanceWords, counted, notCovered, percent, sureness } from "./words.js";
 
 const COPIED_FOR = 1500;
@@ -19,24 +19,16 @@ export function showSummary(reading, outline) {
   if (!reading) for (const id of ["panel-picks", "panel-page"]) byId(id).hidden = true;
 }
 
-/** Show one of the two tabs. @param {string} side */
-export function showSide(side) {
-  showTab(byId("side-tabs"), side);
-}
-
 /** Show the exact text of a page. @param {any} page */
 export function showText(page) {
-  const button = el("button", { type: "button", id: "copy-page" }, "Copy page");
-  const text = el("pre", { id: "page-text", tabindex: 0 }, page.text);
-  button.addEventListener("click", () => copy(page.text, button));
-  const about = page.tokens_exact ? "" : "about ";
-  byId("panel-page").replaceChildren(
-    el(
-      "div", { class: "page-head" }, `Text for the agent: ${about}${counted(page.tokens, "token")}`,
-      el("span", { class: "spacer" }), button,
-    ),
-    text,
-  );
+  byId("panel-page").replaceChildren(pageHead(page, "copy-page"), el("pre", { id: "page-text", tabindex: 0 }, page.text));
+}
+
+/** Return the head of a page's text: its tokens, and a button of this id that copies it. @param {any} page @param {string} id */
+export function pageHead(page, id) {
+  const button = el("button", { type: "button", id, onclick: () => copy(page.text, button) }, "Copy page");
+  const said = `Text for the agent: ${page.tokens_exact ? "" : "about "}${counted(page.tokens, "token")}`;
+  return el("div", { class: "page-head" }, said, el("span", { class: "spacer" }), button);
 }
 
 /**

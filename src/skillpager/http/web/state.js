@@ -22,7 +22,6 @@ export const DEFAULTS = Object.freeze({
   sufficiency: null, fill: false, view: "document", side: "picks", step: null, fold: true,
 });
 const NUMBERS = { mmr_lambda: [0, 1], max_nodes: [0, 1e9], max_tokens: [0, 1e9], sufficiency: [0.01, 1], step: [1, 1e9] };
-const FLAGS = ["fill", "fold"];
 const CHOICES = { view: ["document", "graph", "library"], side: ["picks", "page"] };
 
 /**
@@ -38,7 +37,7 @@ export function readHash(hash) {
     if (text === null) continue;
     if (name in NUMBERS) state[name] = boundedNumber(text, NUMBERS[name]);
     else if (name in CHOICES) state[name] = CHOICES[name].includes(text) ? text : DEFAULTS[name];
-    else state[name] = FLAGS.includes(name) ? text === "1" : text;
+    else state[name] = typeof DEFAULTS[name] === "boolean" ? text === "1" : text;
   }
   return state;
 }
@@ -55,17 +54,14 @@ export function writeHash(state) {
   return `#${told}`;
 }
 
-/** Holds the state and notifies listeners of changes. */
+/** Holds the state and notifies one listener of changes. */
 export class Store {
+  /** @type {(changed: Set<string>) => void} */
+  listener = () => {};
+
   /** @param {State} state */
   constructor(state) {
     this.state = state;
-    this.listeners = [];
-  }
-
-  /** @param {(changed: Set<string>) => void} listener */
-  listen(listener) {
-    this.listeners.push(listener);
   }
 
   /** @param {Partial<State>} change */
@@ -73,7 +69,7 @@ export class Store {
     const changed = new Set(Object.keys(change).filter((name) => change[name] !== this.state[name]));
     if (!changed.size) return;
     this.state = { ...this.state, ...change };
-    for (const listener of this.listeners) listener(changed);
+    this.listener(changed);
   }
 }
 

@@ -141,14 +141,9 @@ def _propose(
     `importance`, `(terms,)`, weighs rare and repeated terms more than BM25: this finds 7 points more of the
     skills that long queries need.
     """
-    found = words.best(
-        [
-            (field, term, weight)
-            for term, weight in zip(terms, importance.tolist(), strict=True)
-            for field in FOUND_IN
-        ],
-        BEST_OF_ALL,
-    )
+    weighted = zip(terms, importance.tolist(), strict=True)
+    asked = [(field, term, weight) for term, weight in weighted for field in FOUND_IN]
+    found = words.best(asked, BEST_OF_ALL)
     found |= words.best([(field, term, 1) for term in terms for field in FOUND_IN], BEST_OF_SUM)
     for field in FOUND_IN:
         found |= words.best([(field, term, 1) for term in terms], BEST_OF_FIELD)

@@ -7,8 +7,6 @@ from skillpager.display_text import chance_words
 from skillpager.json_types import HIDDEN, INLINE, ROUNDED, shown_as
 from skillpager.library.discovery import FoundSkill
 from skillpager.library.filters import UNKNOWN
-from skillpager.tokens import count_tokens
-from skillpager.types import TokenCounter
 
 DEFAULT_ROUTED = 10  # skills of a route
 # terms of the query that are named, most telling first
@@ -92,8 +90,3 @@ def no_fit_words(route: Route) -> str:
     said = "the only skill does not fit" if one else f"none of {route.searched:,} skills fits"
     chance = f"the chance that {'it' if one else 'one'} does is {chance_words(route.fits)}"
     return f"Perhaps {said} the query: {chance}.{' The nearest:' if route.skills else ''}"
-
-
-def skill_tokens(found: FoundSkill, counter: TokenCounter, *, scope: str, max_bytes: int) -> int:
-    """Return the tokens of a skill without front matter; it is read for that."""
-    return count_tokens(found.read(scope=scope, max_bytes=max_bytes), counter)
