@@ -1,10 +1,10 @@
 """Quality of the shipped models on unseen skills: the rows of the README's quality table.
 
 `python benchmarks/unseen.py FOLDER…` runs `skillpager bench run` on folders of annotated documents, as
-`skillpager bench data fetch --split skillsbench` (or `test`) restores them, and publishes the rows, a folder
-of `benchmarks/unseen` for each data set and style; short queries, if a folder has any, are a data set of
-their own. Documents that the manifest marks as near copies of training documents are left out. With folders
-or without, `unseen.csv` is then counted from the rows. Intervals draw skills.
+`skillpager bench data fetch --split skillsbench` (or `test`) restores them and `authors.py` writes them, and
+publishes the rows, a folder of `benchmarks/unseen` for each data set and style; short queries, if a folder
+has any, are a data set of their own. Documents that the manifest marks as near copies of training documents
+are left out. With folders or without, `unseen.csv` is then counted from the rows. Intervals draw skills.
 """
 
 import csv
@@ -23,8 +23,11 @@ from skillpager.bench.report.results import ROWS, PublishedResults, Results, pub
 SHORT = ".short.json"
 PUBLISHED = Path(__file__).with_name("unseen")
 TARGET = Path(__file__).with_name("unseen.csv")
-# in the order of the table
-DATA = ("skillsbench", "test", "test, short")
+# in the order of the tables; the last four as `authors.py` writes them
+DATA = (
+    *("skillsbench", "test", "test, short"),
+    *("authors-two-wants", "authors-more-wants", "authors-short", "authors-broad"),
+)
 COLUMNS = (
     "data",
     "skills",

@@ -16,6 +16,9 @@ README, MEASURED = ROOT / "README.md", ROOT / "docs" / "measured.md"
 STRATEGIES = ROOT / "docs" / "strategies.md"
 LOG = ROOT / "src" / "skillpager" / "models" / "navigator" / "training.json"
 DATA = {"skillsbench": "SkillsBench", "test": "four repositories", "test, short": "these, short queries"}
+# of `benchmarks/authors.py`
+AUTHORS_PAGES = [("marked", method) for method in ("navigator", "lean", "sections", "mmr")]
+AUTHORS = {"two-wants": "two wants", "more-wants": "three or four wants", "short": "short", "broad": "broad"}
 ROWS = {
     ("marked", "navigator"): "as printed by default",
     ("marked", "navigator@sufficiency=0.95"): "`--sufficiency 0.95`",
@@ -52,6 +55,7 @@ def blocks() -> dict[Path, dict[str, str]]:
             "prices": _prices(),
             "filled": _filled(),
             "covered": _covered(),
+            "authors": _authors(),
             "quality": _quality(),
         },
         STRATEGIES: {"notes": _notes()},
@@ -143,14 +147,25 @@ def _unseen() -> dict[tuple[str, str, str], dict[str, str]]:
 def _quality() -> str:
     rows = _unseen()
     heads = [f"{name}: sufficient (95 % CI) | saved" for name in DATA.values()]
-    lines = [f"| page | {' | '.join(heads)} |", f"|---|{'---|' * 2 * len(DATA)}"]
+    lines = [f"| page (%) | {' | '.join(heads)} |", f"|---|{'---|' * 2 * len(DATA)}"]
     for style, method in ROWS:
         cells = [ROWS[style, method]]
         for name in DATA:
             row = rows[name, style, method]
-            cells.append(f"{_one(row['sufficiency'])} % ({_one(row['low'])}–{_one(row['high'])})")
-            cells.append(f"{_one(row['token_reduction'])} %")
+            cells.append(f"{_one(row['sufficiency'])} ({_one(row['low'])}–{_one(row['high'])})")
+            cells.append(_one(row["token_reduction"]))
         lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def _authors() -> str:
+    """Return shares of the shipped models' pages that suffice @ of tokens saved, by kind of request."""
+    rows = _unseen()
+    lines = [f"| sufficient@saved (%) | {' | '.join(AUTHORS.values())} |", f"|---|{'---|' * len(AUTHORS)}"]
+    for style, method in AUTHORS_PAGES:
+        found = [rows[f"authors-{kind}", style, method] for kind in AUTHORS]
+        cells = [f"{_one(row['sufficiency'])}@{_one(row['token_reduction'])}" for row in found]
+        lines.append(f"| {' | '.join([ROWS[style, method], *cells])} |")
     return "\n".join(lines) + "\n"
 
 

@@ -58,7 +58,7 @@ MAX_KEPT_QUERIES = 1_024
 LARGE_CHARS = 150_000
 DRAFT_NODES = 200  # that such an index embeds
 # what is told of it: with a query, and without
-DRAFTED = "its page is made from the nodes that share words with the query; all is indexed in the background"
+DRAFTED = "its page is made from the nodes that share words with the query; all else is indexed after it"
 WHOLE = "all of it is indexed first"
 DRAFT_SECONDS = 2.0  # in which the page of a draft is made, before all is indexed
 STORE_PAUSE_SECONDS = 60.0  # in which a store that failed is left alone

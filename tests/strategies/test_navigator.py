@@ -557,6 +557,12 @@ def test_the_odds_of_long_queries_have_weights_of_their_own() -> None:
     assert CHANCE[0][0] < middle < -CHANCE[0][0]
 
 
+def test_more_terms_than_the_models_learned_from_change_no_chance() -> None:
+    needs, row = np.array([0.5, 0.9, 0.1]), np.zeros(2, np.float32)
+    odds = [model_of().limits.odds_of(Query(words_of(each), row), needs, 400, -30) for each in (35, 36, 60)]
+    assert odds[0] != odds[1] == odds[2]
+
+
 def test_a_broad_query_has_odds_and_a_price_of_its_own_unless_it_is_long() -> None:
     needs, row, limits = np.array([0.5, 0.9, 0.1]), np.zeros(2, np.float32), model_of().limits
     short, long = Query("set up everything", row), Query(words_of(27), row)

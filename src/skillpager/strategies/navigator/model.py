@@ -61,6 +61,7 @@ QUERY_KINDS = ("short", "long", "broad")
 # of a query: the largest weight, all weights, tokens of the skill, terms; and how broad it is, as log odds
 CHANCE_SIGNALS = ("left", "largest left", "shown", "largest", "total", "full", "terms", "breadth")
 LARGEST_SKILL = 13_000  # tokens; larger ones count as this: the models learned from few of them
+MOST_TERMS = 36  # further ones of a query are ignored: of the long ones, one in twenty has more
 LARGEST_ODDS = 30.0  # beyond which a chance is 0 or 1
 
 
@@ -91,7 +92,7 @@ class Odds:
 def query_signals(query: Query, needs: FloatArray, full_tokens: int, breadth: float) -> FloatArray:
     """Return the signals of sufficiency that are the same for every page of a query."""
     weights = -np.log1p(-needs)
-    terms = len(set(terms_of(query.text)))
+    terms = min(MOST_TERMS, len(set(terms_of(query.text))))
     signals = (float(weights.max()), float(weights.sum()), min(full_tokens, LARGEST_SKILL), terms + 1)
     return np.array([*(_log(signal) for signal in signals), breadth])
 
