@@ -1,28 +1,41 @@
-"""Evidence data of skills whose owners no model has learned from: `python benchmarks/authors.py FOLDER OUT`.
+"""Skills whose owners no model has learned from: `python benchmarks/authors.py FOLDER OUT`.
 
 `authors.jsonl` has 160 public skills of as many owners, none of a repository or an author of the training
 data, each with four requests and the lines that each needs, by readers who saw no page: messages with two
-wants (35 to 60 words) and with three or four (60 to 120), a short request, and a broad one. Documents are
+wants (35 to 51 words) and with three or four (67 to 100), a short request, and a broad one. Documents are
 found below FOLDER by their SHA-256; OUT gets a folder of evidence data for each kind of request, as
-`unseen.py` reads them.
+`unseen.py` reads them. `authors.csv` gets what default pages promise, and whether that holds.
 """
 
 import hashlib
 import json
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pandas as pd
+from sklearn.metrics import roc_auc_score
+
+from skillpager import SkillPager
+from skillpager.bench.data.evidence import read_documents
+from skillpager.bench.judge.judges import judge_evidence
+from skillpager.settings import Settings
 
 LABELS = Path(__file__).with_suffix(".jsonl")
+TABLE = LABELS.with_suffix(".csv")
+TENTHS = 10
 
 
 def main(source: Path, out: Path) -> None:
-    """Write the documents that are found, and say how many are missing."""
+    """Write the documents that are found and the table, and say how many are missing."""
     records = list(map(json.loads, LABELS.read_text(encoding="utf-8").splitlines()))
     files = (path.read_bytes() for path in source.rglob("*.md") if path.is_file())
     found = {hashlib.sha256(data).hexdigest(): data for data in files}
     kept = [record for record in records if record["sha256"] in found]
     print(f"{len(kept)} of {len(records)} documents are below {source}")
-    for place, kind in enumerate(each["kind"] for each in records[0]["queries"]):
+    kinds = [request["kind"] for request in records[0]["queries"]]
+    for place, kind in enumerate(kinds):
         folder = out / f"authors-{kind}"
         folder.mkdir(parents=True)
         manifest = [
@@ -30,13 +43,39 @@ def main(source: Path, out: Path) -> None:
         ]
         (folder / "manifest.json").write_text(json.dumps(manifest, indent=1), encoding="utf-8")
         for record in kept:
-            query = {"id": f"{record['skill']}#{kind}"} | record["queries"][place]
-            note = {
-                "skill": record["skill"],
-                "queries": [{name: query[name] for name in query if name != "kind"}],
-            }
+            request = {key: value for key, value in record["queries"][place].items() if key != "kind"}
+            note = {"skill": record["skill"], "queries": [{"id": f"{record['skill']}#{kind}"} | request]}
             (folder / f"{record['skill']}.md").write_bytes(found[record["sha256"]])
             (folder / f"{record['skill']}.ann.json").write_text(json.dumps(note), encoding="utf-8")
+    with TemporaryDirectory() as cache, SkillPager(settings=Settings(cache_dir=Path(cache))) as pager:
+        pages = pd.DataFrame(row for kind in kinds for row in pages_of(pager, out / f"authors-{kind}", kind))
+    parts = dict(list(pages.groupby("kind", sort=False))) | {"all": pages}
+    parts["all but whole skills"] = pages[~pages["whole"]]
+    table = pd.DataFrame({"requests": name, **promise_of(part)} for name, part in parts.items())
+    table.to_csv(TABLE, index=False, lineterminator="\n")
+
+
+def pages_of(pager: SkillPager, folder: Path, kind: str) -> Iterator[dict[str, object]]:
+    """Yield for each request whether its default page suffices, what it promises, and whether it is all."""
+    for document in read_documents(folder):
+        (query,) = document.annotation.queries
+        page = pager.page(document.text, query.query, force=True)
+        suffices = judge_evidence(document, query, page.text)[1]
+        yield {"kind": kind, "suffices": suffices, "promised": page.sufficiency, "whole": not page.omitted}
+
+
+def promise_of(pages: pd.DataFrame) -> dict[str, object]:
+    """Return how many pages suffice, what they promise, and how well that tells which."""
+    promised, suffices = pages["promised"].astype(float), pages["suffices"].astype(float)
+    tenths = (promised * TENTHS).astype(int).clip(upper=TENTHS - 1)
+    error = (suffices - promised).groupby(tenths).sum().abs().sum() / len(pages)
+    return {
+        "pages": len(pages),
+        "sufficient": round(suffices.mean(), 4),
+        "promised": round(promised.mean(), 4),
+        "calibration_error": round(error, 4),
+        "auc": round(roc_auc_score(suffices, promised), 4),
+    }
 
 
 if __name__ == "__main__":

@@ -166,6 +166,16 @@ def _authors() -> str:
         found = [rows[f"authors-{kind}", style, method] for kind in AUTHORS]
         cells = [f"{_one(row['sufficiency'])}@{_one(row['token_reduction'])}" for row in found]
         lines.append(f"| {' | '.join([ROWS[style, method], *cells])} |")
+    with (ROOT / "benchmarks" / "authors.csv").open(encoding="utf-8", newline="") as file:
+        every, parts = (row for row in csv.DictReader(file) if row["requests"].startswith("all"))
+    promised, sufficient = (f"{100 * float(every[name]):.1f} %" for name in ("promised", "sufficient"))
+    all_but = (
+        f"{parts['calibration_error']} and {parts['auc']} of the {parts['pages']} that leave something out"
+    )
+    lines += [
+        f"\nDefault pages promise {promised}, and {sufficient} suffice: calibration error "
+        f"{every['calibration_error']}, AUC {every['auc']}; {all_but} ([by kind](../benchmarks/authors.csv))."
+    ]
     return "\n".join(lines) + "\n"
 
 
