@@ -66,7 +66,7 @@ def test_the_measured_quality_is_that_of_the_rows() -> None:
     count = runpy.run_path(str(BENCHMARKS / "unseen.py"))["count"]
     counted = [{name: str(value) for name, value in row.items()} for row in count()]
     assert counted == rows(BENCHMARKS / "unseen.csv"), ANEW
-    assert len(counted) == 24
+    assert len(counted) == 56
 
 
 @pytest.mark.parametrize("run", ["skillsbench", "test"])
