@@ -1,6 +1,6 @@
 """Skills whose owners no model has learned from: `python benchmarks/authors.py FOLDER OUT`.
 
-`authors.jsonl` has 160 public skills of as many owners, none of a repository or an author of the training
+`authors.jsonl` has 149 public skills of as many owners, none of a repository or an author of the training
 data, each with four requests and the lines that each needs, by readers who saw no page: messages with two
 wants (35 to 51 words) and with three or four (67 to 100), a short request, and a broad one. Documents are
 found below FOLDER by their SHA-256; OUT gets a folder of evidence data for each kind of request, as

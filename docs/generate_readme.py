@@ -17,7 +17,6 @@ STRATEGIES = ROOT / "docs" / "strategies.md"
 LOG = ROOT / "src" / "skillpager" / "models" / "navigator" / "training.json"
 DATA = {"skillsbench": "SkillsBench", "test": "four repositories", "test, short": "these, short queries"}
 # of `benchmarks/authors.py`
-AUTHORS_PAGES = [("marked", method) for method in ("navigator", "lean", "sections", "mmr")]
 AUTHORS = {"two-wants": "two wants", "more-wants": "three or four wants", "short": "short", "broad": "broad"}
 ROWS = {
     ("marked", "navigator"): "as printed by default",
@@ -162,20 +161,19 @@ def _authors() -> str:
     """Return shares of the shipped models' pages that suffice @ of tokens saved, by kind of request."""
     rows = _unseen()
     lines = [f"| sufficient@saved (%) | {' | '.join(AUTHORS.values())} |", f"|---|{'---|' * len(AUTHORS)}"]
-    for style, method in AUTHORS_PAGES:
-        found = [rows[f"authors-{kind}", style, method] for kind in AUTHORS]
+    for method in ("navigator", "lean", "sections", "mmr"):
+        found = [rows[f"authors-{kind}", "marked", method] for kind in AUTHORS]
         cells = [f"{_one(row['sufficiency'])}@{_one(row['token_reduction'])}" for row in found]
-        lines.append(f"| {' | '.join([ROWS[style, method], *cells])} |")
+        lines.append(f"| {' | '.join([ROWS['marked', method], *cells])} |")
     with (ROOT / "benchmarks" / "authors.csv").open(encoding="utf-8", newline="") as file:
-        every, parts = (row for row in csv.DictReader(file) if row["requests"].startswith("all"))
+        promises = {row["requests"]: row for row in csv.DictReader(file)}
+    every, parts = promises["all"], promises["all but whole skills"]
     promised, sufficient = (f"{100 * float(every[name]):.1f} %" for name in ("promised", "sufficient"))
-    all_but = (
-        f"{parts['calibration_error']} and {parts['auc']} of the {parts['pages']} that leave something out"
-    )
-    lines += [
+    lines.append(
         f"\nDefault pages promise {promised}, and {sufficient} suffice: calibration error "
-        f"{every['calibration_error']}, AUC {every['auc']}; {all_but} ([by kind](../benchmarks/authors.csv))."
-    ]
+        f"{every['calibration_error']}, AUC {every['auc']}; {parts['calibration_error']} and {parts['auc']} "
+        f"of the {parts['pages']} that leave something out ([by kind](../benchmarks/authors.csv))."
+    )
     return "\n".join(lines) + "\n"
 
 

@@ -4,6 +4,7 @@ import json
 import shlex
 import sys
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 import sentencex
@@ -58,6 +59,8 @@ def test_without_a_folder_the_package_is_named(
     assert install_command("mcp") == f'uv pip install --python "{tmp_path}" "skillpager[mcp]{at}"'
     (tmp_path / "pipx_metadata.json").touch()
     assert install_command("mcp") == f'pipx inject --force skillpager "skillpager[mcp]{at}"'
+    monkeypatch.setattr(Path, "exists", Mock(side_effect=PermissionError))  # the environment of another user
+    assert install_command("mcp") == f'pip install "skillpager[mcp]{at}"'
 
 
 @pytest.mark.parametrize(

@@ -93,7 +93,6 @@ def install_command(extra: str, *, options: str = "") -> str:
     """
     # imported here: rarely needed, and together slower to import than the rest of the package
     import json
-    import os
     import sys
     from importlib.metadata import PackageNotFoundError, distribution
     from urllib.parse import urlsplit
@@ -108,18 +107,24 @@ def install_command(extra: str, *, options: str = "") -> str:
     if vcs := origin.get("vcs_info"):
         url = f"{vcs['vcs']}+{url}@{vcs['commit_id']}"
     folder = url2pathname(urlsplit(url).path) if "dir_info" in origin else ""
-    # not `Path.exists`, which fails for what is in a folder that this user may not enter
-    if folder and os.access(folder, os.F_OK):
+    if folder and _is_there(Path(folder)):
         target = f"{folder}[{extra}]" if extra else folder
         options += "-e " if origin["dir_info"].get("editable") else ""
     elif url := SOURCE if folder else url:  # the folder was a temporary one
         target += f" @ {url}"
-    if os.access(Path(sys.prefix, "pipx_metadata.json"), os.F_OK):
+    if _is_there(Path(sys.prefix, "pipx_metadata.json")):
         return f'pipx inject --force skillpager "{target}"'
     pip = "pip install"
-    if os.access(Path(sys.prefix, "uv-receipt.toml"), os.F_OK):  # `uv tool install` installs no pip
+    if _is_there(Path(sys.prefix, "uv-receipt.toml")):  # an environment of `uv tool install` has no pip
         pip = f'uv pip install --python "{sys.prefix}"'
     return f'{pip} {options}"{target}"'
+
+
+def _is_there(path: Path) -> bool:
+    try:
+        return path.exists()
+    except PermissionError:  # of a folder that this user may not enter: an error's text must not fail
+        return False
 
 
 def require_extra(module: str, *, extra: str, purpose: str) -> ModuleType:
