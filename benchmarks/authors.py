@@ -3,10 +3,11 @@
 `authors.jsonl` has 149 public skills of as many owners, none of a repository or an author of the training
 data, each with four requests and the lines that each needs, by readers who saw no page: messages with two
 wants (35 to 51 words) and with three or four (67 to 100), a short request, and a broad one; and two near
-misses, requests of its field that it does not answer. Documents are found below FOLDER by their SHA-256; OUT
-gets a folder of evidence data for each kind of request, as `unseen.py` reads them. `authors.csv` gets what
-default pages promise, and whether that holds; `authors_covered.csv` how many requests get no page, and
-whether the chance of being covered tells answered requests from near misses.
+misses, a short one and a message, of its field, to which a further reader, blind, found no answer in it. Two
+to which an answer was found went. Documents are found below FOLDER by their SHA-256; OUT gets a folder of
+evidence data for each kind of request, as `unseen.py` reads them. `authors.csv` gets what default pages
+promise, and whether that holds; `authors_covered.csv` how many requests get no page, and whether the chance
+of being covered tells them from near misses of about their length.
 """
 
 import hashlib
@@ -30,7 +31,7 @@ LABELS = Path(__file__).with_suffix(".jsonl")
 TABLE = LABELS.with_suffix(".csv")
 COVERED = LABELS.with_name("authors_covered.csv")
 TENTHS = 10
-NEAR_MISSES = "near misses"
+MOST_SHORT_WORDS = 12  # of a request that is no message
 
 
 def main(source: Path, out: Path) -> None:
@@ -55,15 +56,19 @@ def main(source: Path, out: Path) -> None:
             (folder / f"{record['skill']}.ann.json").write_text(json.dumps(note), encoding="utf-8")
     with TemporaryDirectory() as cache, SkillPager(settings=Settings(cache_dir=Path(cache))) as pager:
         pages = pd.DataFrame(row for kind in kinds for row in pages_of(pager, out / f"authors-{kind}", kind))
-        near = [(found[each["sha256"]].decode(), query) for each in kept for query in each["missing"]]
-        missed = pd.Series(pager.page(text, query, force=True).covered for text, query in near)
+        near = pd.DataFrame(
+            {"query": query, "covered": pager.page(found[each["sha256"]].decode(), query, force=True).covered}
+            for each in kept
+            for query in each["missing"]
+        )
     parts = dict(list(pages.groupby("kind", sort=False))) | {"all": pages}
     parts["all but whole skills"] = pages[~pages["whole"]]
     table = pd.DataFrame({"requests": name, **promise_of(part)} for name, part in parts.items())
     table.to_csv(TABLE, index=False, lineterminator="\n")
-    del parts["all but whole skills"]
-    chances = {name: part["covered"] for name, part in parts.items()} | {NEAR_MISSES: missed}
-    covered = pd.DataFrame({"requests": name, **coverage_of(each, missed)} for name, each in chances.items())
+    covered = pd.DataFrame(
+        {"requests": name, **coverage_of(pages[pages["kind"].isin(of)], near)}
+        for name, of in {**{kind: [kind] for kind in kinds}, "all": kinds}.items()
+    )
     covered.to_csv(COVERED, index=False, lineterminator="\n")
 
 
@@ -73,8 +78,8 @@ def pages_of(pager: SkillPager, folder: Path, kind: str) -> Iterator[dict[str, o
         (query,) = document.annotation.queries
         page = pager.page(document.text, query.query, force=True)
         suffices = judge_evidence(document, query, page.text)[1]
-        promise = {"promised": page.sufficiency, "covered": page.covered}
-        yield {"kind": kind, "suffices": suffices, "whole": not page.omitted, **promise}
+        promise = {"promised": page.sufficiency, "covered": page.covered, "whole": not page.omitted}
+        yield {"kind": kind, "query": query.query, "suffices": suffices, **promise}
 
 
 def promise_of(pages: pd.DataFrame) -> dict[str, object]:
@@ -91,16 +96,29 @@ def promise_of(pages: pd.DataFrame) -> dict[str, object]:
     }
 
 
-def coverage_of(chances: pd.Series, missed: pd.Series) -> dict[str, object]:
-    """Return how many requests get no page, or seem not to be covered, and the AUC against near misses."""
-    known, others = chances.dropna().astype(float), missed.dropna().astype(float)
-    labels = [True] * len(known) + [False] * len(others)
-    return {
-        "estimated": len(known),
-        "no_page": round((known < LEAST_FOR_PAGE).mean(), 4),
-        "seems_not": round((known < SURELY_UNCOVERED).mean(), 4),
-        "auc": "" if known.equals(others) else round(roc_auc_score(labels, [*known, *others]), 4),
-    }
+def coverage_of(pages: pd.DataFrame, near: pd.DataFrame) -> dict[str, object]:
+    """Return how many requests, and near misses of their length, get no page or seem not to be covered.
+
+    The AUC is how well the chance of being covered tells these apart; that of the number of words beside it
+    is what the length alone tells.
+    """
+    lengths = [each["query"].str.split().str.len() for each in (pages, near)]
+    is_short = lengths[0] <= MOST_SHORT_WORDS
+    alike = (lengths[1] <= MOST_SHORT_WORDS).isin(is_short.unique())
+    known, others = pages["covered"].dropna().astype(float), near["covered"][alike].dropna().astype(float)
+    row: dict[str, object] = {}
+    for name, chances in (("answered", known), ("near_misses", others)):
+        row[name] = len(chances)
+        row[f"{name}_no_page"] = round((chances < LEAST_FOR_PAGE).mean(), 4)
+        row[f"{name}_seem_not_covered"] = round((chances < SURELY_UNCOVERED).mean(), 4)
+    row["auc"] = _auc(known, others)
+    row["auc_of_length"] = _auc(lengths[0], lengths[1][alike])
+    return row
+
+
+def _auc(answered: pd.Series, others: pd.Series) -> float:
+    labels = [True] * len(answered) + [False] * len(others)
+    return round(roc_auc_score(labels, [*answered, *others]), 4)
 
 
 if __name__ == "__main__":

@@ -132,7 +132,7 @@ def _covered() -> str:
     rows = _rows()
     areas = {name: rows["covered", "all", name]["auc"] for name in ("all", "long and short")}
     return (
-        "The chance that a skill answers a query at all (`page.covered`) is higher for an answered query\n"
+        "The chance that a skill answers a query (`page.covered`) is higher for an answered query\n"
         "than for a near miss, a request of the same field that the skill does not answer, with an AUC of "
         f"{areas['long and short']}, and of {areas['all']} with broad requests.\n"
     )
