@@ -16,7 +16,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 from html import escape
 from io import StringIO
 from itertools import accumulate, count, groupby, pairwise
@@ -58,6 +58,7 @@ _TAG = re.compile(r"#\s?([0-9]{1,9})")
 MAX_FILES = 6  # of the folder, that a page names
 # fewer nodes than this have no gap between them
 MIN_GAP_NODES = 3
+MAX_KEPT_INDEXES = 4  # the headings above whose nodes are kept
 # in style `xml`, text of a skill that could close the element of the page or open another
 _ELEMENT = re.compile(r"<(?=\s*/?\s*skill_content)", re.IGNORECASE)
 
@@ -383,6 +384,7 @@ class PageRenderer:
         return self.counter.count(self._escaped(text))
 
 
+@lru_cache(MAX_KEPT_INDEXES)
 def _without_titles(index: SkillIndex) -> list[tuple[Heading, ...]]:
     """Return for each node the headings that contain it, outermost first, but not the title of its file."""
     paths = heading_paths(index.headings, [node.span for node in index.nodes])

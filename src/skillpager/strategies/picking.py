@@ -64,8 +64,13 @@ def allows_all(budget: Budget, n_nodes: int, *, estimating: bool) -> bool:
 
 def cosines(rows: FloatArray, row: FloatArray) -> FloatArray:
     """Return `(n,)` float32: the cosine of each unit row of `(n, dim)` with one unit row, to a millionth."""
-    products: FloatArray = np.rint((rows @ row) * COSINE_STEPS) / COSINE_STEPS
-    return products
+    return to_millionths(rows @ row)
+
+
+def to_millionths(cosines: FloatArray) -> FloatArray:
+    """Return cosines rounded, on which machines agree."""
+    rounded: FloatArray = np.rint(cosines * COSINE_STEPS) / COSINE_STEPS
+    return rounded
 
 
 def falling(scores: Scores) -> list[int]:

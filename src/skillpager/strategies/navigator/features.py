@@ -19,7 +19,7 @@ import numpy as np
 
 from skillpager.sections import sections_of
 from skillpager.strategies.navigator.lexical import IntArray, TermIndex, stems_of, terms_of
-from skillpager.strategies.picking import cosines
+from skillpager.strategies.picking import cosines, to_millionths
 from skillpager.types import FloatArray, IndexNotes, Node, NodeType, Query, SkillIndex, TileKind
 
 RARE = 0.6  # share of the greatest rarity from which on a word says where to look
@@ -103,7 +103,8 @@ class IndexFeatures:
     """The part of the features that no query changes, for an index of at least one node."""
 
     def __init__(self, index: SkillIndex) -> None:
-        nodes, sections = index.nodes, sections_of(index)
+        nodes = index.nodes
+        self.sections = sections = sections_of(index)
         self.rows, self.notes = index.embeddings, index.notes
         self.tokens = np.array([max(1, node.tokens) for node in nodes], np.float32)
         numbers = [number for number, section in enumerate(sections) for _ in section]
@@ -152,7 +153,7 @@ class IndexFeatures:
         twin = np.zeros(count, np.float32)  # the largest cosine with an earlier node
         for start in range(0, count, BLOCK_ROWS):
             block = self.rows[start : start + BLOCK_ROWS]
-            earlier = np.tril(cosines(block, self.rows[: start + len(block)].T), start - 1)
+            earlier = np.tril(block @ self.rows[: start + len(block)].T, start - 1)
             twin[start : start + BLOCK_ROWS] = earlier.max(1)
         columns = [
             np.arange(count, dtype=np.float32) / max(1, count - 1),
@@ -167,7 +168,7 @@ class IndexFeatures:
             np.full(count, math.log1p(count)),
             self.tokens / self.tokens.sum(),
             cosines(self.rows, self.centre),
-            twin,
+            to_millionths(twin),
         ]
         return np.stack(columns, axis=1)
 

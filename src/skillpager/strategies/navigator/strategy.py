@@ -25,7 +25,6 @@ from itertools import combinations
 
 import numpy as np
 
-from skillpager.sections import sections_of
 from skillpager.strategies.navigator.features import IndexFeatures
 from skillpager.strategies.navigator.lexical import clauses_of, terms_of
 from skillpager.strategies.navigator.model import QUERY_KINDS, NeedModel, Odds, kinds_of, shipped_model
@@ -226,7 +225,7 @@ class _Prepared:
 
     def __init__(self, index: SkillIndex) -> None:
         self.features = IndexFeatures(index)
-        self.required = required_context(index.nodes, sections_of(index))
+        self.required = required_context(index.nodes, self.features.sections)
         self.variants = Variants(index.nodes)
 
 
