@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
-from itertools import chain, groupby, islice
+from itertools import groupby
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -56,7 +56,7 @@ MAX_KEPT_PATHS = 10_000
 MAX_KEPT_QUERIES = 1_024
 # a skill with more characters is first indexed for the query at hand: as a whole it takes five seconds or so
 LARGE_CHARS = 150_000
-DRAFT_NODES = 200  # that such an index embeds
+DRAFT_NODES = 130  # that such an index embeds
 # what is told of it: with a query, and without
 DRAFTED = "its page is made from the nodes that share words with the query; all else is indexed after it"
 WHOLE = "all of it is indexed first"
@@ -258,10 +258,10 @@ class Builder:
         """Return the index of `skill` under the cache key `key`; raises what encoder and classifier raise.
 
         `tiles` are its headings and the fragments that become nodes, by default those of `split_skill`. With
-        `query` no more than `DRAFT_NODES` nodes are embedded, in the sections that share most words with it:
-        the rows of all others are zeros, and there are no edges. `known` are embeddings of files, by digest;
-        `draft` is an index of the same for another query: neither is made again. Parts that return the wrong
-        number of rows or types, or read rows that no encoder makes, are a `ValueError`.
+        `query` only the `DRAFT_NODES` nodes are embedded that share most words with it: the rows of all others
+        are zeros, and there are no edges. `known` are embeddings of files, by digest; `draft` is an index of
+        the same for another query: neither is made again. Parts that return the wrong number of rows or
+        types, or read rows that no encoder makes, are a `ValueError`.
         """
         # an index that is stored needs none of it
         from skillpager.graph.edges import infer_edges
@@ -348,19 +348,22 @@ class Builder:
 
 
 def likely_fragments(fragments: Sequence[Fragment], query: str) -> list[Fragment]:
-    """Return at most `DRAFT_NODES` fragments in document order, from the sections of the best BM25 scores.
+    """Return the `DRAFT_NODES` fragments that share most words with a query, in document order.
 
-    The words of a section are those of its file's path, its headings and its text.
+    BM25 scores of the fragment and of its section count the same, as shares of the best. The path of the file
+    and the headings belong to both.
     """
+    from skillpager.strategies.navigator.features import share
     from skillpager.strategies.navigator.lexical import TermIndex, terms_of
 
+    def shares(parts: Sequence[Sequence[Fragment]]) -> FloatArray:
+        texts = ("\n".join([*trail_of(part[0]), *(each.text for each in part)]) for part in parts)
+        return share(TermIndex([terms_of(text) for text in texts]).score(terms_of(query))[0])
+
     sections = [list(run) for _, run in groupby(fragments, trail_of)]
-    words = [
-        terms_of("\n".join([*trail_of(section[0]), *(each.text for each in section)])) for section in sections
-    ]
-    scores, _ = TermIndex(words).score(terms_of(query))
-    best = chain.from_iterable(sections[place] for place in np.argsort(-scores, kind="stable"))
-    return sorted(islice(best, DRAFT_NODES), key=lambda fragment: fragment.ordinal)
+    of_section = np.repeat(shares(sections), [len(section) for section in sections])
+    scores = of_section + shares([[fragment] for fragment in fragments])
+    return [fragments[place] for place in sorted(np.argsort(-scores, kind="stable")[:DRAFT_NODES])]
 
 
 def rows_of_files(store: Store, skill: Skill, recipe: Recipe) -> dict[str, FloatArray]:
