@@ -49,7 +49,7 @@ def main() -> None:
         requests=("tokens", "size"), sufficient=("sufficient", "mean"), tokens=("tokens", "mean")
     )
     shown["sufficient"] *= 100
-    shown = shown.round({"sufficient": 1, "tokens": 0})
+    shown = shown.round({"sufficient": 1, "tokens": 0}).astype({"tokens": int})
     shown.to_csv(TABLE, lineterminator="\n")
     print(shown.to_string())
 

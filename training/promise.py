@@ -46,8 +46,9 @@ def pages_of(model: NeedModel, walks: Sequence[Walk]) -> Iterator[dict[str, obje
         unanswered = walk.covered is not None and walk.covered < LEAN_BELOW
         for pages, (row, factor) in PAGES.items():
             is_lean = row == 1 or unanswered
-            price = float(np.exp(walk.kinds @ np.log(limits.price[int(is_lean)]))) * factor
-            length = train_navigator.length_at(walk, chances, price, 0.0 if unanswered else LEAST_CHANCE)
+            price = limits.price_of(walk.kinds, walk.full_tokens, lean=is_lean, several=not walk.alone)
+            least = 0.0 if unanswered else LEAST_CHANCE
+            length = train_navigator.length_at(walk, chances, price * factor, least)
             if not is_lean and walk.shown[length - 1] >= (1 - LEAST_SAVING) * walk.full_tokens:
                 length = len(walk.shown)
             yield of_walk | _page(pages, walk, length, chances)

@@ -50,7 +50,7 @@ FIT = Fit(epochs=4, rate=2e-3, batch=16, seeds=4, loss="needs")
 # about so many pages of a walk calibrate the chance; every query counts the same
 JUDGED_PAGES = 25
 # share of the pages without limits that are to suffice, by kind of query (`QUERY_KINDS`): by default and lean
-AIMS = ((0.95, 0.95, 0.90), (0.87, 0.87, 0.60))
+AIMS = ((0.925, 0.95, 0.92), (0.87, 0.87, 0.60))
 # prices of a token that are tried: least, largest, how many
 PRICES = (1e-5, 1e-2, 200)
 
@@ -318,11 +318,10 @@ def chances_of(walk: Walk, chance: tuple[FloatArray, FloatArray]) -> FloatArray:
 
 
 def length_at(walk: Walk, chances: FloatArray, price: float, least: float = LEAST_CHANCE) -> int:
-    """Return how many picks the page without limits has at a price of a token in a typical skill.
+    """Return how many picks the page without limits has at a price of a token.
 
     Only pages whose chance is at least `least` count, if there is one.
     """
-    price *= size_factor(walk.full_tokens, several=not walk.alone)
     worths = np.where(chances >= least, chances - price * walk.shown, -np.inf)
     length = int(np.argmax(worths)) + 1 if np.isfinite(worths).any() else len(worths)
     return min(length, max(1, int(np.searchsorted(walk.shown, walk.kinds @ MOST_TOKENS, side="right"))))
@@ -341,7 +340,12 @@ def fit_price(walks: Sequence[Walk], chance: tuple[FloatArray, FloatArray]) -> F
         if not of_kind:
             continue
         shares = [
-            np.mean([length_at(walk, chances, price) >= walk.enough for walk, chances in of_kind])
+            np.mean(
+                [
+                    length_at(walk, chances, price * size_factor(walk.full_tokens)) >= walk.enough
+                    for walk, chances in of_kind
+                ]
+            )
             for price in prices
         ]
         for place, aims in enumerate(AIMS):

@@ -30,6 +30,7 @@ from skillpager.strategies.navigator.model import (
     Limits,
     NeedModel,
     in_context,
+    kinds_of,
     shipped_model,
 )
 from skillpager.strategies.navigator.strategy import (
@@ -567,9 +568,9 @@ def test_a_broad_query_has_odds_and_a_price_of_its_own_unless_it_is_long() -> No
     needs, row, limits = np.array([0.5, 0.9, 0.1]), np.zeros(2, np.float32), model_of().limits
     short, long = Query("set up everything", row), Query(words_of(27), row)
     assert limits.odds_of(short, needs, 400, 30).left == pytest.approx(2 * CHANCE[0][0])
-    assert limits.price_of(short, 2000, 30, lean=False) == pytest.approx(0.125)
+    assert limits.price_of(kinds_of(short, 30), 2000, lean=False) == pytest.approx(0.125)
     assert limits.odds_of(long, needs, 400, 30).left == -CHANCE[0][0]
-    assert limits.price_of(long, 2000, 30, lean=False) == pytest.approx(0.25)
+    assert limits.price_of(kinds_of(long, 30), 2000, lean=False) == pytest.approx(0.25)
 
 
 def test_a_query_is_broad_by_its_embedding(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -628,11 +629,11 @@ def words_of(count: int) -> str:
 
 @pytest.mark.parametrize(("terms", "price"), [(1, 0.5), (5, 0.5), (27, 0.25), (100, 0.25)])
 def test_tokens_of_a_page_for_a_short_query_have_a_price_of_their_own(terms: int, price: float) -> None:
-    query = Query(words_of(terms), np.zeros(2, np.float32))
-    assert model_of().limits.price_of(query, 2000, -30, lean=False) == pytest.approx(price)
-    assert model_of().limits.price_of(query, 2000, -30, lean=True) == pytest.approx(1.6 * price)
+    kinds, limits = kinds_of(Query(words_of(terms), np.zeros(2, np.float32)), -30), model_of().limits
+    assert limits.price_of(kinds, 2000, lean=False) == pytest.approx(price)
+    assert limits.price_of(kinds, 2000, lean=True) == pytest.approx(1.6 * price)
     # a larger skill has cheaper tokens
-    assert model_of().limits.price_of(query, 8000, -30, lean=False) == pytest.approx(price / 4**SIZE_EXPONENT)
+    assert limits.price_of(kinds, 8000, lean=False) == pytest.approx(price / 4**SIZE_EXPONENT)
     # and so has one of several files
-    of_folder = model_of().limits.price_of(query, 2000, -30, lean=False, several=True)
-    assert of_folder == pytest.approx(price * FOLDER_PRICE)
+    of_folder = limits.price_of(kinds, 2000, lean=False, several=True)
+    assert of_folder == pytest.approx(price * FOLDER_PRICE[0, int(terms > 5)])

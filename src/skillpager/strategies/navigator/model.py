@@ -48,7 +48,6 @@ FILE_WEIGHT = 0.25  # of how far the log odds of the best node of its file are b
 ANY_TOPIC_ODDS = 2.0  # log odds that a skill about any topic answers a query whose words it cannot have
 # the price of a token falls with the size of the skill: the larger it is, the more a query needs of it
 TYPICAL_TOKENS, SIZE_EXPONENT = 2000, 0.6
-FOLDER_PRICE = 0.5  # so much of it in skills of several files, nine of ten of whose pages then suffice
 
 
 # terms of a short and of a long query: the medians of those that the model learned from
@@ -56,6 +55,9 @@ SHORT_TERMS, LONG_TERMS = 5, 27
 # kinds of queries that have a chance and a price of their own: those in few words about one thing, those that
 # say much, and those in few words about whole procedures
 QUERY_KINDS = ("short", "long", "broad")
+# so much of the price of a token in skills of several files, nine of ten of whose pages then suffice: by
+# default, and on lean pages
+FOLDER_PRICE = np.array([[0.25, 0.5, 0.7], [0.5, 0.5, 0.5]])
 
 # logarithms; of a page: weight of the nodes that are left out, the largest of them, tokens of those shown;
 # of a query: the largest weight, all weights, tokens of the skill, terms; and how broad it is, as log odds
@@ -115,10 +117,9 @@ def kinds_of(query: Query, breadth: float) -> FloatArray:
     return np.array([(1 - long) - broad, long, broad], np.float64)
 
 
-def size_factor(full_tokens: int, *, several: bool) -> float:
-    """Return the factor of the price of a token in a skill of this size, of one file or several."""
-    factor = math.pow(TYPICAL_TOKENS / min(LARGEST_SKILL, max(1, full_tokens)), SIZE_EXPONENT)
-    return factor * FOLDER_PRICE if several else factor
+def size_factor(full_tokens: int) -> float:
+    """Return the factor of the price of a token in a skill of this size."""
+    return math.pow(TYPICAL_TOKENS / min(LARGEST_SKILL, max(1, full_tokens)), SIZE_EXPONENT)
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,12 +144,13 @@ class Limits:
             raise ValueError("its chances were trained on other signals")
         return cls((chance[0].astype(np.float64), chance[1].astype(np.float64)), arrays[f"{prefix}price"])
 
-    def price_of(
-        self, query: Query, full_tokens: int, breadth: float, *, lean: bool, several: bool = False
-    ) -> float:
-        """Return the chance that a token must be worth, for a query on a skill of one file or `several`."""
-        price = math.exp(float(kinds_of(query, breadth) @ np.log(self.price[int(lean)])))
-        return price * size_factor(full_tokens, several=several)
+    def price_of(self, kinds: FloatArray, full_tokens: int, *, lean: bool, several: bool = False) -> float:
+        """Return the chance that a token must be worth, for a query of these `kinds_of` queries.
+
+        `several` is whether the skill has several files.
+        """
+        price = self.price[int(lean)] * (FOLDER_PRICE[int(lean)] if several else 1.0)
+        return math.exp(float(kinds @ np.log(price))) * size_factor(full_tokens)
 
     def odds_of(self, query: Query, needs: FloatArray, full_tokens: int, breadth: float) -> Odds:
         """Return the odds that pages for a query with these needs suffice, of a skill of `full_tokens`."""

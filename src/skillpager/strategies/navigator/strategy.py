@@ -286,7 +286,7 @@ class Navigator:
         lean = self.lean or unanswered
         if budget.sufficiency is None and not budget.fill:
             several, full = len(index.skill.files) > 1, index.full_tokens
-            price = limits.price_of(query, full, breadth, lean=lean, several=several)
+            price = limits.price_of(kinds, full, lean=lean, several=several)
             least = 0.0 if unanswered else LEAST_CHANCE
             most = _best_length(begin(), price, least, float(kinds @ MOST_TOKENS))
         walk = begin()
