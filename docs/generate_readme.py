@@ -85,7 +85,7 @@ def _promise(*, told: bool) -> str:
 
 
 def _shipped(skills: str, queries: str) -> str:
-    """Return which pages of the run are those by default: a token of short requests costs twice as much now."""
+    """Return which pages of the run are those by default: short requests now have twice the price."""
     return "twice the price" if skills.startswith("one file") and queries == "short" else "default"
 
 

@@ -258,7 +258,7 @@ class Builder:
         """Return the index of `skill` under the cache key `key`; raises what encoder and classifier raise.
 
         `tiles` are its headings and the fragments that become nodes, by default those of `split_skill`. With
-        `query` only the `DRAFT_NODES` nodes are embedded that share most words with it: the rows of all others
+        `query` only the `DRAFT_NODES` nodes are embedded that share most words with it; rows of the others
         are zeros, and there are no edges. `known` are embeddings of files, by digest; `draft` is an index of
         the same for another query: neither is made again. Parts that return the wrong number of rows or
         types, or read rows that no encoder makes, are a `ValueError`.
