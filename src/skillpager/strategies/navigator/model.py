@@ -55,8 +55,8 @@ SHORT_TERMS, LONG_TERMS = 5, 27
 # kinds of queries that have a chance and a price of their own: those in few words about one thing, those that
 # say much, and those in few words about whole procedures
 QUERY_KINDS = ("short", "long", "broad")
-# so much of the price of a token in skills of several files, nine of ten of whose pages then suffice: by
-# default, and on lean pages
+# so much of the price of a token in skills of several files, nine of ten of whose pages then suffice: by kind
+# of query, on default and on lean pages
 FOLDER_PRICE = np.array([[0.25, 0.5, 0.7], [0.5, 0.5, 0.5]])
 
 # logarithms; of a page: weight of the nodes that are left out, the largest of them, tokens of those shown;
