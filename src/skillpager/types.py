@@ -155,7 +155,7 @@ class SkipReason(StrEnum):
     NOT_COVERED = "not_covered"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # a page may have thousands, and frozen ones take four times as long
 class Skip:
     """A node that was left out, and why.
 
