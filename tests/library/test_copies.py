@@ -1,14 +1,15 @@
 """Copies: the likeness of texts, and the folding of a list of skills."""
 
+import re
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from conftest import SAMPLES
 from skillpager.library import FoundSkill
-from skillpager.library.copies import NEAR_COPY, SHINGLE_WORDS, fold, likeness
+from skillpager.library.copies import _IDEOGRAPHS, NEAR_COPY, SHINGLE_WORDS, fold, likeness
 
 TEXT = (SAMPLES / "postgres-backup" / "SKILL.md").read_text(encoding="utf-8")
 OTHER = (SAMPLES / "kubernetes-debugging" / "SKILL.md").read_text(encoding="utf-8")
@@ -36,8 +37,9 @@ def test_likeness_is_the_share_of_common_runs_of_words(one: list[str], other: li
 
 
 @given(st.text())
+@example("\u3040")  # between letters, itself none
 def test_a_text_is_like_itself_whatever_its_layout(text: str) -> None:
-    has_words = any(each.isalnum() or each == "_" for each in text)
+    has_words = re.search(rf"\w|[{_IDEOGRAPHS}]", text)
     assert likeness(text, "\n".join(text.split())) == (1.0 if has_words else 0.0)
 
 
