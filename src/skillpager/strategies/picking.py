@@ -67,9 +67,9 @@ def cosines(rows: FloatArray, row: FloatArray) -> FloatArray:
     return to_millionths(rows @ row)
 
 
-def to_millionths(cosines: FloatArray) -> FloatArray:
-    """Return cosines rounded, on which machines agree."""
-    rounded: FloatArray = np.rint(cosines * COSINE_STEPS) / COSINE_STEPS
+def to_millionths(products: FloatArray) -> FloatArray:
+    """Return products of unit rows rounded so far that machines agree on them."""
+    rounded: FloatArray = np.rint(products * COSINE_STEPS) / COSINE_STEPS
     return rounded
 
 
